@@ -1,0 +1,147 @@
+"""Evaluates a module instruction by instruction: the meaning of a program.
+
+Symbols get their values as they are met: from the shapes of the arguments, and from the shapes that
+data-dependent instructions produce. Values are dropped after their last use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from argosy.errors import ArgosyError, InternalError, UsageError
+from argosy.ir.dim import Dim, Symbol
+from argosy.ir.module import Instruction, Module
+from argosy.ir.op import Env
+from argosy.ir.types import TensorType, Type
+
+__all__ = ["Interpreter", "bind_symbols", "run_module"]
+
+Observer = Callable[[Instruction, tuple[Any, ...]], None]
+
+
+def bind_symbols(kind: Type, value: Any, env: Env, what: str) -> None:
+    """Give the lone symbols among the dims of `kind` the sizes that `value` has.
+
+    Raises UsageError where a size contradicts a number, an earlier binding or a bound; `what` names the value.
+    """
+    if not isinstance(kind, TensorType) or kind.dims is None or value is None:
+        return
+    shape = np.shape(value)
+    if len(shape) != len(kind.dims):
+        raise UsageError(f"expected {kind}, found the shape {list(shape)}", where=what)
+    for axis, (dim, size) in enumerate(zip(kind.dims, shape, strict=True)):
+        if isinstance(dim, int):
+            if dim != size:
+                raise UsageError(f"expected {kind}, found the shape {list(shape)}", where=what)
+            continue
+        symbol = _lone(dim)
+        if symbol is None:
+            continue
+        bound = env.symbols.setdefault(symbol.name, size)
+        if bound != size:
+            raise UsageError(f"axis {axis} is {symbol.name} = {bound} elsewhere, found {size} here", where=what)
+        if size < symbol.lower or (symbol.upper is not None and size > symbol.upper):
+            upper = "" if symbol.upper is None else symbol.upper
+            raise UsageError(f"{symbol.name} must be in {symbol.lower}..{upper}, found {size}", where=what)
+
+
+def _lone(dim: Dim) -> Symbol | None:
+    (monomial, coefficient), *rest = dim.terms
+    if not rest and coefficient == 1 and len(monomial) == 1 and isinstance(monomial[0], Symbol):
+        return monomial[0]
+    return None
+
+
+def _defines_symbols(types: tuple[Type, ...]) -> bool:
+    return any(
+        isinstance(dim, Dim) and _lone(dim) is not None
+        for kind in types
+        if isinstance(kind, TensorType)
+        for dim in kind.dims or ()
+    )
+
+
+class Interpreter:
+    """A module prepared for repeated evaluation: operands as slots, last uses known. Holds no values itself."""
+
+    def __init__(self, module: Module) -> None:
+        self.module = module
+        slots: dict[tuple[Instruction, int], int] = {}
+        for instruction in (*module.parameters, *module.instructions):
+            for index in range(len(instruction.types)):
+                slots[instruction, index] = len(slots)
+        self._size = len(slots)
+        self._results = [slots[value.instruction, value.index] for value in module.results]
+        last: dict[int, int] = {}
+        read: list[tuple[int | None, ...]] = []
+        for position, instruction in enumerate(module.instructions):
+            operands = tuple(None if v is None else slots[v.instruction, v.index] for v in instruction.operands)
+            read.append(operands)
+            for slot in operands:
+                if slot is not None:
+                    last[slot] = position
+        kept = set(self._results)
+        dead: list[list[int]] = [[] for _ in module.instructions]
+        for slot, position in last.items():
+            if slot not in kept:
+                dead[position].append(slot)
+        self._steps = [
+            (instruction, operands, slots.get((instruction, 0), 0), _defines_symbols(instruction.types), tuple(ends))
+            for instruction, operands, ends in zip(module.instructions, read, dead, strict=True)
+        ]
+
+    def run(self, arguments: Sequence[Any], env: Env, observe: Observer | None = None) -> tuple[Any, ...]:
+        """Results of the module for `arguments`, in order.
+
+        Errors of ops come out as ArgosyError naming the node; `observe` is called after each instruction.
+        """
+        values: list[Any] = [None] * self._size
+        for slot, (parameter, argument) in enumerate(zip(self.module.parameters, arguments, strict=True)):
+            bind_symbols(parameter.types[0], argument, env, parameter.names[0])
+            values[slot] = argument
+        with np.errstate(all="ignore"):
+            for instruction, operands, first, defines, dead in self._steps:
+                inputs = [None if slot is None else values[slot] for slot in operands]
+                results = _evaluate(instruction, env, inputs)
+                values[first : first + len(results)] = results
+                if defines:
+                    for kind, result in zip(instruction.types, results, strict=True):
+                        bind_symbols(kind, result, env, instruction.source or instruction.op.name)
+                if observe is not None:
+                    observe(instruction, results)
+                for slot in dead:
+                    values[slot] = None
+        return tuple(values[slot] for slot in self._results)
+
+
+def _evaluate(instruction: Instruction, env: Env, inputs: Sequence[Any]) -> tuple[Any, ...]:
+    try:
+        results = instruction.op.evaluate_in(env, *inputs)
+    except ArgosyError as error:
+        raise error.at(instruction.source or instruction.op.name) from None
+    except MemoryError:
+        raise
+    except Exception as error:
+        shapes = ", ".join("absent" if value is None else str(list(np.shape(value))) for value in inputs)
+        raise InternalError(
+            f"evaluating {instruction.op.name} failed: {type(error).__name__}: {error} (operand shapes: {shapes})",
+            where=instruction.source,
+        ) from error
+    if len(results) != len(instruction.types):
+        raise InternalError(f"{instruction.op.name} gave {len(results)} results, declared {len(instruction.types)}")
+    return results
+
+
+_PREPARED: WeakKeyDictionary[Module, Interpreter] = WeakKeyDictionary()
+
+
+def run_module(module: Module, arguments: Sequence[Any], env: Env) -> tuple[Any, ...]:
+    """Evaluate the body of a control op; its preparation is kept as long as the module lives."""
+    prepared = _PREPARED.get(module)
+    if prepared is None:
+        prepared = _PREPARED.setdefault(module, Interpreter(module))
+    return prepared.run(arguments, env)
