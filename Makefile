@@ -1,5 +1,9 @@
 # The commands of the project. CI runs `make check` and `make test`.
-PYTHON ?= $(if $(wildcard .venv/bin/python),.venv/bin/python,python3)
+#
+# Everything runs in a virtual environment: the active one, or .venv, which is made when it is missing.
+VENV := $(or $(VIRTUAL_ENV),.venv)
+export PATH := $(abspath $(VENV))/bin:$(PATH)
+INSTALLED := $(VENV)/.argosy-installed
 WORKERS ?= 2
 
 .PHONY: help install check format test conformance budgets nightly docs models golden
@@ -7,38 +11,41 @@ WORKERS ?= 2
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
-install: ## make .venv and install Argosy in it, editable, with what development needs
-	test -x .venv/bin/python || python3 -m venv .venv
-	.venv/bin/python -m pip install --quiet --editable '.[dev]'
+install: $(INSTALLED) ## install Argosy, editable, with what development needs
 
-check: ## format, lint, types, layers
-	$(PYTHON) -m ruff format --check
-	$(PYTHON) -m ruff check
-	$(PYTHON) -m mypy
-	$(PYTHON) -m importlinter.cli lint --cache-dir .import_linter_cache
+$(INSTALLED): pyproject.toml
+	test -x $(VENV)/bin/python || python3 -m venv $(VENV)
+	$(VENV)/bin/python -m pip install --quiet --editable '.[dev]'
+	touch $@
 
-format: ## write what `check` would complain about, where a tool can
-	$(PYTHON) -m ruff format
-	$(PYTHON) -m ruff check --fix
+check: install ## format, lint, types, layers
+	ruff format --check
+	ruff check
+	mypy
+	lint-imports --no-logo
 
-test: ## the tests that every change runs
-	$(PYTHON) -m pytest -n $(WORKERS)
+format: install ## write what `check` would complain about, where a tool can
+	ruff format
+	ruff check --fix
 
-conformance: ## ONNX's backend suite, and the table in the docs
-	$(PYTHON) -m tests.conformance
+test: install models ## the tests that every change runs
+	pytest -n $(WORKERS)
 
-budgets: ## time and memory of the compiler against the figures in the docs
-	$(PYTHON) -m benchmarks.budgets
+conformance: install ## ONNX's backend suite, and the table in the docs
+	python -m tests.conformance
 
-nightly: ## the slow tests and the large models
-	$(PYTHON) scripts/fetch_models.py --set all
-	$(PYTHON) -m pytest -n $(WORKERS) -m nightly
+budgets: install ## time and memory of the compiler against the figures in the docs
+	python -m benchmarks.budgets
 
-docs: ## build the documentation, warnings as errors
-	$(PYTHON) -m mkdocs build --strict
+nightly: install ## the slow tests and the large models
+	python scripts/fetch_models.py --set all
+	pytest -n $(WORKERS) -m nightly
 
-models: ## fetch the real models that every change is tested with
-	$(PYTHON) scripts/fetch_models.py
+docs: install ## build the documentation, warnings as errors
+	mkdocs build --strict
 
-golden: ## write the golden artifacts anew (only with a new schema version)
-	$(PYTHON) -m tests.artifact.golden
+models: install ## fetch the real models that every change is tested with
+	python scripts/fetch_models.py
+
+golden: install ## write the golden artifacts anew (only with a new schema version)
+	python -m tests.artifact.golden

@@ -1,0 +1,1 @@
+"""Models to measure with, and what measures them."""
