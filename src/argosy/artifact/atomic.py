@@ -44,7 +44,9 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         _sync_folder(target.parent)
     except OSError as error:
         hint = "free some disk space, or write elsewhere" if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
-        raise EnvironmentError_(f"can't write the file: {error.strerror or error}", where=str(path), hint=hint) from error
+        raise EnvironmentError_(
+            f"can't write the file: {error.strerror or error}", where=str(path), hint=hint
+        ) from error
 
 
 def _sync_folder(folder: Path) -> None:

@@ -22,7 +22,7 @@ from typing import Final
 
 from argosy.artifact import foreign, zipformat
 from argosy.artifact.zipformat import Entry
-from argosy.errors import ArtifactError, EnvironmentError_
+from argosy.errors import ArtifactError, EnvironmentError_, UsageError
 
 __all__ = ["Container", "map_file"]
 
@@ -32,14 +32,18 @@ _REPACKED: Final = "use the file as argosy wrote it: repacking loses the alignme
 def map_file(path: str | os.PathLike[str]) -> memoryview:
     """The bytes of a file, read-only and mapped; the mapping ends with the last view of it.
 
-    Raises EnvironmentError_ if the file can't be opened, ArtifactError if it is empty.
+    Raises UsageError where there is no such file, EnvironmentError_ where it can't be opened,
+    ArtifactError where it is empty.
     """
+    if not Path(path).is_file():
+        missing = not Path(path).exists()
+        raise UsageError("there is no such file" if missing else "this is not a regular file", where=str(path))
     try:
         with Path(path).open("rb") as file:
             if os.fstat(file.fileno()).st_size == 0:
                 raise ArtifactError("the file is empty", where=str(path), hint="copy or compile it again")
             return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
-    except (OSError, ValueError) as error:  # ValueError: a NUL in the path, or no regular file behind it
+    except OSError as error:
         raise EnvironmentError_(f"can't open the file: {error}", where=str(path)) from error
 
 
@@ -104,7 +108,7 @@ class Container:
         view = self._view
         if not len(view):
             raise self._fault("the file is empty")
-        if view[:4] != zipformat.LOCAL_SIGNATURE:
+        if bytes(view[:4]) != zipformat.LOCAL_SIGNATURE:
             kind = foreign.kind_of(bytes(view[:64]))
             raise self._fault(f"this is not an artifact: {kind.what}", kind.hint)
         count, offset = self._end()
@@ -119,7 +123,9 @@ class Container:
             if entry.name.lower() in folded:
                 raise self._fault(f"the entry {entry.name!r} differs from another only in case")
             if entry.offset != expected:
-                how = "overlaps the one before it" if entry.offset < expected else "follows bytes that belong to no entry"
+                how = (
+                    "overlaps the one before it" if entry.offset < expected else "follows bytes that belong to no entry"
+                )
                 raise self._fault(f"the entry {entry.name!r} {how}", _REPACKED)
             self._check_entry(entry, offset)
             entries[entry.name] = entry
@@ -140,7 +146,7 @@ class Container:
             tail = bytes(view[-zipformat.TAIL_SIZE :])
             fields = zipformat.ZIP64_END.unpack_from(tail)
             count, size, offset = fields[7], fields[8], fields[9]
-            if tail == zipformat.end_records(count, offset, size) and offset + size == len(view) - len(tail):
+            if offset + size == len(view) - len(tail) and tail == zipformat.end_records(count, offset, size):
                 # A record takes 74 bytes and its name, so a count that can't fit is refused before anything is built.
                 if not 0 < count <= min(zipformat.MAX_ENTRIES, size // zipformat.CENTRAL.size):
                     raise self._fault(f"the central directory claims {count} entries in {size} bytes")

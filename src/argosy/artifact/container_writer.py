@@ -53,7 +53,7 @@ class ContainerWriter:
         self._position = 0
 
     def add(self, name: str, content: bytes | memoryview) -> Written:
-        """Write an entry from memory: deflated, or stored where it packs so well that readers would take it for a bomb."""
+        """Write an entry from memory: deflated, or stored where it packs so well that it would look like a bomb."""
         if name.startswith(zipformat.WEIGHTS):
             return self.add_stored(name, chunks_of(content))
         packer = zlib.compressobj(_LEVEL, zlib.DEFLATED, -zlib.MAX_WBITS)

@@ -147,8 +147,9 @@ def local_header(entry: Entry) -> bytes:
     if room:
         extra += _PADDING.pack(_PADDING_EXTRA, room - 4, ALIGNMENT) + bytes(room - _PADDING.size)
     fixed = LOCAL.pack(
-        LOCAL_SIGNATURE, _VERSION, 0, entry.method, 0, _DATE, entry.crc, _SENTINEL, _SENTINEL, len(entry.name), len(extra)
-    )
+        LOCAL_SIGNATURE, _VERSION, 0, entry.method, 0, _DATE,
+        entry.crc, _SENTINEL, _SENTINEL, len(entry.name), len(extra),
+    )  # fmt: skip
     return fixed + entry.name.encode("ascii") + extra
 
 
@@ -164,9 +165,7 @@ def central_record(entry: Entry) -> bytes:
 
 def end_records(count: int, offset: int, size: int) -> bytes:
     """The three records that end the file; the central directory has `size` bytes at `offset`."""
-    zip64 = ZIP64_END.pack(
-        b"PK\x06\x06", ZIP64_END.size - 12, _MADE_BY, _VERSION, 0, 0, count, count, size, offset
-    )
+    zip64 = ZIP64_END.pack(b"PK\x06\x06", ZIP64_END.size - 12, _MADE_BY, _VERSION, 0, 0, count, count, size, offset)
     locator = LOCATOR.pack(b"PK\x06\x07", 0, offset + size, 1)
     end = END.pack(b"PK\x05\x06", 0, 0, 0xFFFF, 0xFFFF, _SENTINEL, _SENTINEL, 0)
     return zip64 + locator + end
