@@ -144,6 +144,18 @@ class Builder:
         self._source = source
         return self
 
+    def name_result(self, value: Value, name: str, source: str) -> Value:
+        """Give a value its name in the source model, where its instruction is ours, of `source`, and has none yet.
+
+        The instruction is still being built: nothing but the name changes, and no other module can hold it.
+        """
+        instruction = value.instruction
+        if instruction.source == source and self._instructions and not any(instruction.names[value.index : value.index + 1]):
+            names = [*instruction.names, *[""] * (len(instruction.types) - len(instruction.names))]
+            names[value.index] = name
+            object.__setattr__(instruction, "names", tuple(names))
+        return value
+
     def module(self, results: Mapping[str, Value] | Sequence[tuple[str, Value]]) -> Module:
         """The finished module with named results."""
         pairs = list(results.items()) if isinstance(results, Mapping) else list(results)

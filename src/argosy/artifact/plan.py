@@ -1,0 +1,341 @@
+"""The Plan of a variant: what the runtime does, step by step, in a form that needs no compiler.
+
+A plan is a tree of blocks (straight, if, loop) of steps over numbered buffers. Sizes, offsets and grids are numbers,
+or dim expressions (text) over the plan's symbols, which the shape program gives their values once a run;
+a symbol that depends on data gets its value from a `ShapeStep`. Any change of a weight is a *prepare module*,
+run once at load. Only `EvaluateStep` needs Python. `plan_check` says which plans are valid.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal, TypeAlias
+
+import msgspec
+
+from argosy.artifact.program import LiteralValue, ModuleRecord, SymbolRecord, Value
+from argosy.artifact.record import Codec, Record
+
+__all__ = [
+    "PLAN",
+    "ArenaRecord",
+    "BindingRecord",
+    "Block",
+    "BufferKind",
+    "BufferRecord",
+    "CallStep",
+    "CarriedRecord",
+    "CheckDim",
+    "CodeRecord",
+    "CollectedRecord",
+    "ComputeDim",
+    "CopyStep",
+    "EvaluateStep",
+    "HiddenArgument",
+    "IfBlock",
+    "InputDim",
+    "LaunchStep",
+    "LoopBlock",
+    "PlanRecord",
+    "PointerArgument",
+    "PrepareRecord",
+    "ScalarArgument",
+    "ScratchArgument",
+    "ShapeEntry",
+    "ShapeStep",
+    "Size",
+    "Step",
+    "StraightBlock",
+    "TensorMapArgument",
+]
+
+Size: TypeAlias = int | str
+"""A number, or a dim expression over the plan's symbols."""
+
+
+# -------------------------------------------------------------------------------------------- buffers
+
+BufferKind: TypeAlias = Literal["input", "value", "weight", "prepared", "planned", "pooled"]
+
+
+class ArenaRecord(Record, frozen=True):
+    """A block of memory that holds planned buffers, `size` bytes at a multiple of `alignment`."""
+
+    space: Literal["host", "device"]
+    size: Size
+    alignment: int
+
+
+class BufferRecord(Record, frozen=True):
+    """Where a value lies. Its number is its place in the plan's list.
+
+    input: given by the caller · value: a Python object that an evaluate step makes · weight: `literal`, as in
+    the file · prepared: made by a prepare module at load · planned: at `offset` in arena number `arena` ·
+    pooled: taken from a caching pool when written, because its size has no bound.
+    """
+
+    kind: BufferKind
+    type: str
+    literal: LiteralValue | None = None
+    arena: int | None = None
+    offset: Size = 0
+    size: Size = 0
+
+
+class BindingRecord(Record, frozen=True):
+    """An input or output of the plan: its name, and the buffer that holds it."""
+
+    name: str
+    buffer: int
+
+
+class CodeRecord(Record, frozen=True):
+    """A code object: its entry in the variant's folder (`code/…`), its form, and its assembly's entry if kept."""
+
+    path: str
+    form: Literal["elf", "hsaco", "cubin", "ptx"]
+    assembly: str = ""
+
+
+# ------------------------------------------------------------------------------------- shape program
+
+
+class InputDim(Record, frozen=True, tag_field="kind", tag="input"):
+    """Bind `symbol` to dim `axis` of input number `input`."""
+
+    symbol: str
+    input: int
+    axis: int
+
+
+class ComputeDim(Record, frozen=True, tag_field="kind", tag="compute"):
+    """Bind `symbol` to the value of an expression over symbols bound before."""
+
+    symbol: str
+    size: Size
+
+
+class CheckDim(Record, frozen=True, tag_field="kind", tag="check"):
+    """Refuse the run unless dim `axis` of input number `input` equals `size`."""
+
+    input: int
+    axis: int
+    size: Size
+
+
+ShapeEntry: TypeAlias = InputDim | ComputeDim | CheckDim
+
+
+# ---------------------------------------------------------------------------------- arguments of code
+
+
+class PointerArgument(Record, frozen=True, tag_field="kind", tag="pointer"):
+    """The address of a buffer plus `shift` bytes, 8 bytes at `offset` of the parameter block."""
+
+    offset: int
+    buffer: int
+    shift: Size = 0
+
+
+class ScalarArgument(Record, frozen=True, tag_field="kind", tag="scalar"):
+    """A size, converted to `dtype`, at `offset`."""
+
+    offset: int
+    dtype: str
+    value: Size
+
+
+class HiddenArgument(Record, frozen=True, tag_field="kind", tag="hidden"):
+    """An argument that the code object's metadata asks for by name (`hidden_block_count_x` …), at `offset`."""
+
+    offset: int
+    size: int
+    name: str
+
+
+class ScratchArgument(Record, frozen=True, tag_field="kind", tag="scratch"):
+    """The address of `bytes` bytes of scratch memory that live as long as the step, at `offset`."""
+
+    offset: int
+    bytes: Size
+    zeroed: bool = False
+
+
+class TensorMapArgument(Record, frozen=True, tag_field="kind", tag="tensor_map"):
+    """A TMA descriptor, 128 bytes at `offset`, encoded when addresses and sizes are known.
+
+    `dims` and `box` are in elements, innermost first; `strides` in bytes, without the innermost.
+    """
+
+    offset: int
+    buffer: int
+    dtype: str
+    dims: tuple[Size, ...]
+    strides: tuple[Size, ...]
+    box: tuple[int, ...]
+    swizzle: Literal[0, 32, 64, 128] = 0
+    fill_nan: bool = False
+
+
+Argument: TypeAlias = PointerArgument | ScalarArgument | HiddenArgument | ScratchArgument | TensorMapArgument
+
+
+# ---------------------------------------------------------------------------------------------- steps
+
+
+class EvaluateStep(Record, frozen=True, tag_field="kind", tag="evaluate"):
+    """Evaluate an op on buffers; operands of None are absent. Modules in attributes are the plan's."""
+
+    op: str
+    version: int
+    results: tuple[int, ...]
+    operands: tuple[int | None, ...] = ()
+    attributes: dict[str, Value] = msgspec.field(default_factory=dict)
+    source: str = ""
+
+
+class CopyStep(Record, frozen=True, tag_field="kind", tag="copy"):
+    """Make buffer `destination` hold what `origin` holds, across memory spaces where they differ."""
+
+    origin: int
+    destination: int
+
+
+class ShapeStep(Record, frozen=True, tag_field="kind", tag="shape"):
+    """Bind `symbol` to dim `axis` of the value in `buffer`, or (`axis` None) to its element number `element`."""
+
+    symbol: str
+    buffer: int
+    axis: int | None = None
+    element: int = 0
+
+
+class LaunchStep(Record, frozen=True, tag_field="kind", tag="launch"):
+    """Start a GPU kernel. `arguments` cover the whole parameter block, hidden arguments included.
+
+    `grid` counts blocks, `block` threads; `shared` is dynamic shared memory and `private` scratch per thread, both
+    in bytes. It waits for the `waits` events and records the event `signal`.
+    """
+
+    code: int
+    entry: str
+    grid: tuple[Size, Size, Size]
+    block: tuple[int, int, int]
+    parameter_bytes: int
+    arguments: tuple[Argument, ...]
+    reads: tuple[int, ...]
+    writes: tuple[int, ...]
+    shared: int = 0
+    private: int = 0
+    cluster: tuple[int, int, int] | None = None
+    cooperative: bool = False
+    programmatic: bool = False
+    stream: int = 0
+    waits: tuple[int, ...] = ()
+    signal: int | None = None
+    source: str = ""
+
+
+class CallStep(Record, frozen=True, tag_field="kind", tag="call"):
+    """Call a CPU function for chunks 0 … `chunks`-1, which workers claim; its one argument is the parameter block."""
+
+    code: int
+    entry: str
+    chunks: Size
+    parameter_bytes: int
+    arguments: tuple[Argument, ...]
+    reads: tuple[int, ...]
+    writes: tuple[int, ...]
+    scratch: int = 0
+    """Bytes of scratch memory for each worker."""
+    source: str = ""
+
+
+Step: TypeAlias = EvaluateStep | CopyStep | ShapeStep | LaunchStep | CallStep
+
+
+# --------------------------------------------------------------------------------------------- blocks
+
+
+class StraightBlock(Record, frozen=True, tag_field="kind", tag="straight"):
+    """Steps in order. `capture` says that shapes are fixed, so that the block is one graph capture."""
+
+    steps: tuple[Step, ...]
+    capture: bool = False
+
+
+class IfBlock(Record, frozen=True, tag_field="kind", tag="if"):
+    """One of two sequences of blocks, by the bool in buffer `condition`. What both write is written after it."""
+
+    condition: int
+    then: tuple[Block, ...]
+    otherwise: tuple[Block, ...]
+    source: str = ""
+
+
+class CarriedRecord(Record, frozen=True):
+    """A value that goes round a loop, by buffer.
+
+    `initial` is copied to `current` before the first iteration, `next` after each; `final` gets the last one.
+    """
+
+    initial: int
+    current: int
+    next: int
+    final: int
+
+
+class CollectedRecord(Record, frozen=True):
+    """A value of each iteration, stacked along a new axis `axis`; `reverse` stacks the last iteration first."""
+
+    element: int
+    result: int
+    axis: int = 0
+    reverse: bool = False
+
+
+class LoopBlock(Record, frozen=True, tag_field="kind", tag="loop"):
+    """Repeat `body` while fewer than `trip_count` iterations ran and the condition holds; either may be absent.
+
+    All fields are buffers: `trip_count` an integer, `condition` a bool read before the first iteration,
+    `next_condition` read after each; `iteration` receives the number of the iteration.
+    """
+
+    body: tuple[Block, ...]
+    trip_count: int | None = None
+    condition: int | None = None
+    next_condition: int | None = None
+    iteration: int | None = None
+    carried: tuple[CarriedRecord, ...] = ()
+    collected: tuple[CollectedRecord, ...] = ()
+    source: str = ""
+
+
+Block: TypeAlias = StraightBlock | IfBlock | LoopBlock
+
+
+class PrepareRecord(Record, frozen=True):
+    """A prepare module: makes the `results` (prepared buffers) from weights and earlier prepared buffers, once at load."""
+
+    name: str
+    results: tuple[int, ...]
+    body: tuple[Block, ...]
+
+
+class PlanRecord(Record, frozen=True):
+    """Everything that a session does for one variant."""
+
+    inputs: tuple[BindingRecord, ...]
+    outputs: tuple[BindingRecord, ...]
+    buffers: tuple[BufferRecord, ...]
+    body: tuple[Block, ...]
+    symbols: tuple[SymbolRecord, ...] = ()
+    shapes: tuple[ShapeEntry, ...] = ()
+    arenas: tuple[ArenaRecord, ...] = ()
+    code: tuple[CodeRecord, ...] = ()
+    prepare: tuple[PrepareRecord, ...] = ()
+    modules: tuple[ModuleRecord, ...] = ()
+    streams: int = 0
+    events: int = 0
+
+
+PLAN: Final = Codec(PlanRecord)

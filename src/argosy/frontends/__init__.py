@@ -1,0 +1,1 @@
+"""Readers of model formats: bytes in, a Program out."""

@@ -1,0 +1,70 @@
+"""Which operator set a node belongs to: opset imports, and what we accept beyond the letter of the standard.
+
+Two leniencies, each with a warning and an error under `strict`: a domain that is used but not imported
+counts as version 1, and an op of the default domain that ai.onnx does not have is looked up in
+com.microsoft, because exporters write contrib ops there.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from argosy.errors import ModelError
+from argosy.frontends.onnx.registry import CONTRIB, ONNX, known_ops
+
+if TYPE_CHECKING:
+    import onnx
+
+__all__ = ["Opsets", "canonical_domain"]
+
+log = logging.getLogger("argosy.onnx")
+
+
+def canonical_domain(domain: str) -> str:
+    """The domain as the registry spells it: "ai.onnx" is the empty string."""
+    return ONNX if domain == "ai.onnx" else domain
+
+
+@dataclass(frozen=True, slots=True)
+class Opsets:
+    """Version of each imported domain."""
+
+    versions: tuple[tuple[str, int], ...]
+    strict: bool
+
+    @staticmethod
+    def of(imports: Iterable[onnx.OperatorSetIdProto], *, strict: bool) -> Opsets:
+        """The opsets that a model or function imports; raises ModelError for a domain with two versions."""
+        versions: dict[str, int] = {}
+        for entry in imports:
+            domain = canonical_domain(entry.domain)
+            if versions.setdefault(domain, entry.version) != entry.version:
+                raise ModelError(f"opset_import lists two versions of {domain or 'ai.onnx'}")
+        if not versions:
+            versions[ONNX] = 1  # IR versions before 3 had no opset_import: ONNX IR spec, "Operator Sets"
+        return Opsets(tuple(versions.items()), strict)
+
+    def for_function(self, imports: Iterable[onnx.OperatorSetIdProto]) -> Opsets:
+        """The opsets inside a function: its own imports, else those of the model."""
+        own = Opsets.of(imports, strict=self.strict)
+        return Opsets(tuple({**dict(self.versions), **dict(own.versions)}.items()), self.strict)
+
+    def resolve(self, node: onnx.NodeProto, label: str) -> tuple[str, int]:
+        """Domain and version of a node's operator set."""
+        versions = dict(self.versions)
+        domain = canonical_domain(node.domain)
+        if domain not in versions:
+            self._lenient(f"the domain {domain or 'ai.onnx'!r} is used but not imported; taken as version 1", label)
+            return domain, 1
+        if domain == ONNX and (ONNX, node.op_type) not in known_ops() and (CONTRIB, node.op_type) in known_ops():
+            self._lenient(f"{node.op_type} is no ai.onnx op; taken from {CONTRIB}", label)
+            return CONTRIB, versions.get(CONTRIB, 1)
+        return domain, versions[domain]
+
+    def _lenient(self, what: str, label: str) -> None:
+        if self.strict:
+            raise ModelError(what, where=label, hint="fix the model, or leave out --strict-onnx")
+        log.warning("%s: %s", label, what)

@@ -1,0 +1,69 @@
+"""Tensors whose bytes lie in a file beside the model: mapped, and contained in the model's folder."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+
+from argosy.errors import ModelError
+from argosy.ir.dtype import Array
+
+__all__ = ["ExternalData"]
+
+
+class ExternalData:
+    """Maps the external files of one model, each once. `folder` is None for a model that came as bytes."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self._folder = folder
+        self._files: dict[str, Array] = {}
+
+    def read(self, entries: dict[str, str], size: int, where: str) -> Array:
+        """The `size` bytes that the entries (location, offset, length; by key, ONNX IR spec "External Tensor Data") name.
+
+        Raises ModelError where the file is missing, lies outside the model's folder or is too short.
+        """
+        location = entries.get("location", "")
+        offset = _number(entries, "offset", 0, where)
+        length = _number(entries, "length", size, where)
+        if length != size:
+            raise ModelError(f"external data has length {length}, the tensor needs {size} bytes", where=where)
+        data = self._map(location, where)
+        if offset + size > data.size:
+            raise ModelError(
+                f"external file {location!r} holds {data.size} bytes, the tensor needs {size} from {offset} on", where=where
+            )
+        return data[offset : offset + size]
+
+    def _map(self, location: str, where: str) -> Array:
+        if location in self._files:
+            return self._files[location]
+        if self._folder is None:
+            raise ModelError(
+                f"the tensor lies in the external file {location!r}, but the model came without a folder",
+                where=where,
+                hint="give the path of the model instead of its bytes",
+            )
+        root = self._folder.resolve()
+        path = (root / location).resolve()
+        if not location or os.path.isabs(location) or not path.is_relative_to(root):
+            raise ModelError(f"external file {location!r} lies outside the model's folder", where=where)
+        if not path.is_file():
+            raise ModelError(
+                f"external file {location!r} is missing", where=where, hint=f"it must lie beside the model, in {self._folder}"
+            )
+        size = path.stat().st_size
+        data: Array = np.memmap(path, np.uint8, "r") if size else np.zeros(0, np.uint8)
+        self._files[location] = data
+        return data
+
+
+def _number(entries: dict[str, str], key: str, default: int, where: str) -> int:
+    text = entries.get(key, "")
+    if not text:
+        return default
+    if not text.isdigit():
+        raise ModelError(f"external data has {key} = {text!r}, expected a number", where=where)
+    return int(text)

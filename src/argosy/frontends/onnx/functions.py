@@ -1,0 +1,152 @@
+"""Functions: those that a model brings along, and the bodies that the standard gives for its own ops.
+
+A standard body is used only where there is no handler. Bodies are inlined, with the attributes of the call
+put in place of the references to them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, TypeAlias
+
+from argosy.errors import ModelError
+from argosy.frontends.onnx.domains import Opsets, canonical_domain
+from argosy.frontends.onnx.node import node_label
+from argosy.frontends.onnx.protos import ELEMENT_TYPES
+from argosy.ir.dtype import DType
+from argosy.ir.module import Value
+from argosy.ir.types import SequenceType, TensorType, Type
+
+if TYPE_CHECKING:
+    import onnx
+
+__all__ = ["Functions"]
+
+Body: TypeAlias = Callable[[Sequence[Value | None]], "onnx.FunctionProto"]
+Visit: TypeAlias = Callable[["onnx.NodeProto", str, Opsets], None]
+_NUMBERS: dict[DType, int] = {dtype: number for number, dtype in ELEMENT_TYPES.items()}
+
+
+class Functions:
+    """The functions that one model can call."""
+
+    def __init__(self, proto: onnx.ModelProto) -> None:
+        self._proto = proto
+        self._local = {
+            (canonical_domain(function.domain), function.name, getattr(function, "overload", "")): function
+            for function in proto.functions
+        }
+
+    def find(self, node: onnx.NodeProto, domain: str, version: int) -> Body | None:
+        """How to get the body for a call of `node`, or None where there is none."""
+        local = self._local.get((domain, node.op_type, getattr(node, "overload", "")))
+        if local is not None:
+            return lambda _inputs: local
+        return _standard_body(node, domain, version)
+
+    def visit_nodes(self, opsets: Opsets, visit: Visit) -> None:
+        """Call `visit` on every node of the model: graph, subgraphs, and the functions that the model brings along."""
+        _visit_graph(self._proto.graph.node, opsets, "", visit)
+        for function in self._proto.functions:
+            _visit_graph(function.node, opsets.for_function(function.opset_import), f"{function.name}/", visit)
+
+    def bind_attributes(
+        self, body: onnx.FunctionProto, call: onnx.NodeProto, given: set[str]
+    ) -> list[onnx.NodeProto]:
+        """The body's nodes with references to the function's attributes replaced by the values of the call.
+
+        Inputs of the function that the call leaves out (`given` has those that it gives) become absent.
+        """
+        values = {attribute.name: attribute for attribute in body.attribute_proto}
+        values.update({attribute.name: attribute for attribute in call.attribute})
+        known = set(body.attribute) | {attribute.name for attribute in body.attribute_proto}
+        unknown = [a.name for a in call.attribute if a.name not in known and (body.attribute or body.attribute_proto)]
+        if unknown and (canonical_domain(body.domain), body.name, getattr(body, "overload", "")) in self._local:
+            raise ModelError(f"attribute {unknown[0]!r} is not one of the function {body.name}")
+        absent = set(body.input) - given
+        return [_bind_node(node, values, absent) for node in body.node]
+
+
+def _visit_graph(nodes: Iterable[onnx.NodeProto], opsets: Opsets, prefix: str, visit: Visit) -> None:
+    for index, node in enumerate(nodes):
+        label = node_label(node, index, prefix)
+        visit(node, label, opsets)
+        for attribute in node.attribute:
+            for graph in (attribute.g, *attribute.graphs) if attribute.type in (5, 10) else ():
+                _visit_graph(graph.node, opsets, f"{label}/{attribute.name}/", visit)
+
+
+def _bind_node(node: onnx.NodeProto, values: dict[str, onnx.AttributeProto], absent: set[str]) -> onnx.NodeProto:
+    bound = type(node)()
+    bound.CopyFrom(node)
+    del bound.attribute[:]
+    for position, name in enumerate(bound.input):
+        if name in absent:
+            bound.input[position] = ""
+    for attribute in node.attribute:
+        if not attribute.ref_attr_name:
+            copy = bound.attribute.add()
+            copy.CopyFrom(attribute)
+            for graph in (copy.g, *copy.graphs) if copy.type in (5, 10) else ():
+                inner = [_bind_node(entry, values, absent) for entry in graph.node]
+                del graph.node[:]
+                graph.node.extend(inner)
+        elif attribute.ref_attr_name in values:
+            copy = bound.attribute.add()
+            copy.CopyFrom(values[attribute.ref_attr_name])
+            copy.name = attribute.name
+    return bound
+
+
+def _standard_body(node: onnx.NodeProto, domain: str, version: int) -> Body | None:
+    import onnx  # noqa: PLC0415 - an optional extra
+
+    if not onnx.defs.has(node.op_type, domain):
+        return None
+    try:
+        schema = onnx.defs.get_schema(node.op_type, version, domain)
+    except onnx.defs.SchemaError:
+        return None
+    if schema.has_function:
+        versions = [found for found in schema.function_opset_versions if found <= version]
+        if versions:
+            text = schema.get_function_with_opset_version(max(versions))
+            return lambda _inputs: onnx.FunctionProto.FromString(text)
+    if schema.has_context_dependent_function:
+        versions = [found for found in schema.context_dependent_function_opset_versions if found <= version]
+        if versions:
+            return lambda inputs: _context_body(schema, max(versions), node, inputs)
+    return None
+
+
+def _context_body(
+    schema: onnx.defs.OpSchema, version: int, node: onnx.NodeProto, inputs: Sequence[Value | None]
+) -> onnx.FunctionProto:
+    import onnx  # noqa: PLC0415
+
+    types = [b"" if value is None else type_message(value.type).SerializeToString() for value in inputs]
+    text = schema.get_context_dependent_function_with_opset_version(version, node.SerializeToString(), types)
+    body = onnx.FunctionProto.FromString(text)
+    if not body.node:
+        raise ModelError(f"the standard gives no body of {node.op_type} for these inputs")
+    return body
+
+
+def type_message(kind: Type) -> onnx.TypeProto:
+    """One of our types as a TypeProto; symbolic dims stay without a value."""
+    import onnx  # noqa: PLC0415
+
+    message = onnx.TypeProto()
+    if isinstance(kind, TensorType):
+        message.tensor_type.elem_type = _NUMBERS[kind.dtype]
+        if kind.dims is not None:
+            message.tensor_type.shape.SetInParent()
+            for dim in kind.dims:
+                entry = message.tensor_type.shape.dim.add()
+                if isinstance(dim, int):
+                    entry.dim_value = dim
+    elif isinstance(kind, SequenceType):
+        message.sequence_type.elem_type.CopyFrom(type_message(kind.element))
+    else:
+        raise ModelError(f"no function body can be made for an input of type {kind}")
+    return message

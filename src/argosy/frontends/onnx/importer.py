@@ -1,0 +1,344 @@
+"""The importer: an ONNX model to a Program, one instruction after another.
+
+Nothing is folded here: the program says what the model says, with functions inlined and dims bound. All
+unsupported nodes are found before the first is imported, and reported at once.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Protocol
+
+from argosy.errors import ArgosyError, InternalError, ModelError, UnsupportedError
+from argosy.frontends.onnx.domains import Opsets
+from argosy.frontends.onnx.external_data import ExternalData
+from argosy.frontends.onnx.functions import Functions
+from argosy.frontends.onnx.node import Node, node_label
+from argosy.frontends.onnx.protos import element_type, read_model, read_tensor, read_type
+from argosy.frontends.onnx.registry import find_handler
+from argosy.ir.builder import Builder
+from argosy.ir.dim import DimLike
+from argosy.ir.module import Constant, Instruction, Module, Value
+from argosy.ir.op import op_class
+from argosy.ir.program import Program
+from argosy.ir.types import TensorType, Type
+
+if TYPE_CHECKING:
+    import onnx
+
+__all__ = ["BindInput", "ImportOptions", "Scope", "load"]
+
+log = logging.getLogger("argosy.onnx")
+
+
+class BindInput(Protocol):
+    """Changes the dims of an input as the caller asked (`--dim`, `--input-shape`); axis by axis."""
+
+    def __call__(self, name: str, kind: Type) -> Type: ...
+
+
+def _keep(name: str, kind: Type) -> Type:  # noqa: ARG001
+    return kind
+
+
+@dataclass(frozen=True, slots=True)
+class ImportOptions:
+    """How to read a model.
+
+    `bind` gives inputs their dims; `skip_unknown` turns unsupported nodes into placeholders, good for
+    reading only; `strict` makes errors of what is else accepted with a warning.
+    """
+
+    bind: BindInput = _keep
+    skip_unknown: bool = False
+    strict: bool = False
+
+
+def load(source: str | Path | bytes | Any, options: ImportOptions | None = None) -> Program:
+    """The program of an ONNX model given as a path, bytes or ModelProto.
+
+    Raises ModelError for an invalid model, UnsupportedError listing every node that has no handler.
+    """
+    proto, folder, name = read_model(source)
+    options = options or ImportOptions()
+    model = Model(proto, ExternalData(folder), options)
+    try:
+        if not options.skip_unknown:
+            _refuse_unsupported(model)
+        main = _import_main(model)
+    except ArgosyError as error:
+        raise error.at(name) from None
+    except RecursionError:
+        raise ModelError("subgraphs or functions are nested too deeply", where=name) from None
+    return Program(main, _metadata(proto))
+
+
+class Model:
+    """What the whole import shares: opsets, functions, external files, options."""
+
+    def __init__(self, proto: onnx.ModelProto, external: ExternalData, options: ImportOptions) -> None:
+        self.proto = proto
+        self.external = external
+        self.options = options
+        self.opsets = Opsets.of(proto.opset_import, strict=options.strict)
+        self.functions = Functions(proto)
+
+
+def _metadata(proto: onnx.ModelProto) -> Mapping[str, str]:
+    entries = {
+        "producer": " ".join(part for part in (proto.producer_name, proto.producer_version) if part),
+        "ir_version": str(proto.ir_version),
+        "opsets": ", ".join(f"{entry.domain or 'ai.onnx'} {entry.version}" for entry in proto.opset_import),
+        "graph": proto.graph.name,
+    }
+    return MappingProxyType({key: value for key, value in entries.items() if value})
+
+
+def _refuse_unsupported(model: Model) -> None:
+    """Raise UnsupportedError naming every node of the model that nothing can import."""
+    found: list[str] = []
+    model.functions.visit_nodes(
+        model.opsets, lambda node, label, opsets: found.extend(_unsupported(model, node, label, opsets))
+    )
+    if found:
+        raise UnsupportedError(
+            f"the model holds {len(found)} node(s) that Argosy does not support:",
+            tuple(found),
+            hint="read the model with --skip-unknown to look at the rest of it",
+        )
+
+
+def _unsupported(model: Model, node: onnx.NodeProto, label: str, opsets: Opsets) -> list[str]:
+    domain, version = opsets.resolve(node, label)
+    if find_handler(domain, node.op_type, version) or model.functions.find(node, domain, version):
+        return []
+    return [f"{label}: {domain or 'ai.onnx'}::{node.op_type}, opset {version}"]
+
+
+def _import_main(model: Model) -> Module:
+    graph = model.proto.graph
+    builder = Builder("main")
+    scope = Scope(model, builder, model.opsets, None)
+    initializers = {tensor.name for tensor in graph.initializer} | {t.values.name for t in graph.sparse_initializer}
+    for entry in graph.input:
+        # Before IR version 4 every initializer is listed as an input too; it is a constant all the same.
+        if entry.name not in initializers:
+            kind = model.options.bind(entry.name, read_type(entry.type, entry.name, f"input {entry.name!r}"))
+            scope.define(entry.name, builder.parameter(entry.name, kind), f"input {entry.name!r}")
+    results = scope.import_graph(graph)
+    for entry, (_, value) in zip(graph.output, results, strict=True):
+        _check_output(entry, value)
+    return builder.module(results)
+
+
+def _check_output(entry: onnx.ValueInfoProto, value: Value) -> None:
+    if entry.type.WhichOneof("value") != "tensor_type" or not entry.type.tensor_type.elem_type:
+        return
+    declared = element_type(entry.type.tensor_type.elem_type, f"output {entry.name!r}")
+    if isinstance(value.type, TensorType) and value.dtype is not declared:
+        raise ModelError(f"is declared {declared} but computed as {value.dtype}", where=f"output {entry.name!r}")
+
+
+@dataclass(slots=True)
+class Scope:
+    """Names of one graph. Outer names that a body reads become parameters of its module, constants are copied in."""
+
+    model: Model
+    builder: Builder
+    opsets: Opsets
+    outer: Scope | None
+    prefix: str = ""
+    names: dict[str, Value] = field(default_factory=dict)
+    captures: list[Value] = field(default_factory=list)
+
+    def define(self, name: str, value: Value, where: str) -> None:
+        """Enter a name; each may be given once in a graph (ONNX IR spec, "Names Within a Graph")."""
+        if name in self.names:
+            raise ModelError(f"the name {name!r} is given twice", where=where, hint="rename one of the two values")
+        self.names[name] = value
+
+    def find(self, name: str, where: str) -> Value:
+        """The value called `name` here or further out; raises ModelError for an unknown name."""
+        value = self.look_up(name)
+        if value is None:
+            raise ModelError(f"reads {name!r}, which no earlier node, input or initializer gives", where=where)
+        return value
+
+    def look_up(self, name: str) -> Value | None:
+        """Like `find`, but None for an unknown name."""
+        if name in self.names:
+            return self.names[name]
+        if self.outer is None:
+            return None
+        value = self.outer.look_up(name)
+        if value is None:
+            return None
+        op = value.instruction.op
+        if isinstance(op, Constant):
+            inner = self.builder.constant(op.literal, name=name)
+        else:
+            self.captures.append(value)
+            inner = self.builder.parameter(f"{name}", value.type)
+        self.names[name] = inner
+        return inner
+
+    def import_graph(self, graph: onnx.GraphProto) -> list[tuple[str, Value]]:
+        """Import initializers and nodes; the named outputs."""
+        for tensor in graph.initializer:
+            where = f"initializer {tensor.name!r}"
+            literal = read_tensor(tensor, self.model.external, "initializer")
+            self.define(tensor.name, self.builder.constant(literal, name=tensor.name), where)
+        for sparse in graph.sparse_initializer:
+            self._sparse(sparse)
+        self.import_nodes(graph.node)
+        return [(entry.name, self.find(entry.name, f"output {entry.name!r}")) for entry in graph.output]
+
+    def _sparse(self, sparse: onnx.SparseTensorProto) -> None:
+        import numpy as np  # noqa: PLC0415 - rare
+
+        where = f"sparse initializer {sparse.values.name!r}"
+        values = read_tensor(sparse.values, self.model.external, where)
+        indices = read_tensor(sparse.indices, self.model.external, where).array()
+        dense = np.zeros(tuple(sparse.dims), values.dtype.numpy)
+        if indices.ndim == 1:
+            dense.reshape(-1)[indices] = values.array()
+        else:
+            dense[tuple(indices.T)] = values.array()
+        self.define(sparse.values.name, self.builder.constant(dense, name=sparse.values.name), where)
+
+    def import_nodes(self, nodes: Sequence[onnx.NodeProto]) -> None:
+        """Import nodes, in an order in which every value is there before it is read."""
+        for index, node in in_order(nodes, self.look_up):
+            label = node_label(node, index, self.prefix)
+            self._import_node(node, label)
+
+    def _import_node(self, proto: onnx.NodeProto, label: str) -> None:
+        inputs = [self.find(name, label) if name else None for name in proto.input]
+        try:
+            results = self._call(proto, label, inputs)
+        except ArgosyError as error:
+            if not error.where.startswith(label):
+                error.at(label)
+            raise
+        if len(results) < sum(1 for name in proto.output if name) and not all(proto.output[: len(results)]):
+            results = results + [None] * len(proto.output)
+        for position, name in enumerate(proto.output):
+            if not name:
+                continue
+            value = results[position] if position < len(results) else None
+            if value is None:
+                raise UnsupportedError(f"output {position} ({name!r}) is not computed by Argosy", (), where=label)
+            self.define(name, self._named(value, name, label), label)
+
+    def _named(self, value: Value, name: str, label: str) -> Value:
+        """Put the ONNX name on the value's instruction, if that was made for this node and has none yet."""
+        return self.builder.name_result(value, name, label)
+
+    def _call(self, proto: onnx.NodeProto, label: str, inputs: list[Value | None]) -> list[Value | None]:
+        domain, version = self.opsets.resolve(proto, label)
+        handler = find_handler(domain, proto.op_type, version)
+        function = None if handler else self.model.functions.find(proto, domain, version)
+        if handler is None and function is not None:
+            return self._inline(function(inputs), proto, label, inputs)
+        node = Node(proto, label, domain, version, self, inputs)
+        if handler is None:
+            if not self.model.options.skip_unknown:
+                raise InternalError(f"{proto.op_type} has no handler", where=label)
+            return self._placeholder(proto, domain, inputs)
+        answer = handler(node)
+        unread = node.unread_attributes()
+        if unread:
+            node.unsupported(f"attribute {unread[0]!r} is not known for {proto.op_type}, opset {version}")
+        return [answer] if isinstance(answer, Value) else list(answer)
+
+    def _placeholder(self, proto: onnx.NodeProto, domain: str, inputs: list[Value | None]) -> list[Value | None]:
+        op = op_class("unknown")(f"{domain or 'ai.onnx'}::{proto.op_type}", len(proto.output))  # type: ignore[call-arg]
+        return list(self.builder.add_all(op, *inputs))
+
+    def _inline(
+        self, body: onnx.FunctionProto, proto: onnx.NodeProto, label: str, inputs: list[Value | None]
+    ) -> list[Value | None]:
+        """Import the body of a function in place of the call; its nodes are named `outer/inner/op`."""
+        inner = Scope(self.model, self.builder, self.opsets.for_function(body.opset_import), None, f"{label}/")
+        for name, value in zip(body.input, inputs, strict=False):
+            if value is not None:
+                inner.names[name] = value
+        nodes = self.model.functions.bind_attributes(body, proto, set(inner.names))
+        inner.import_nodes(nodes)
+        return [inner.look_up(name) for name in body.output]
+
+    def import_body(self, graph: onnx.GraphProto, name: str, types: Sequence[Type]) -> tuple[Module, list[Value]]:
+        """A subgraph as a closed module, and the outer values that it captures (parameters after its inputs)."""
+        if len(graph.input) != len(types):
+            raise ModelError(f"the subgraph has {len(graph.input)} inputs, expected {len(types)}", where=name)
+        builder = Builder(name, namer=self.builder.namer)
+        inner = Scope(self.model, builder, self.opsets, self, f"{name}/")
+        for entry, kind in zip(graph.input, types, strict=True):
+            inner.define(entry.name, builder.parameter(entry.name, kind), name)
+        results = inner.import_graph(graph)
+        # A body may give one value under several names, or one name twice; positions tell results apart.
+        return builder.module([(f"{index}:{result}", value) for index, (result, value) in enumerate(results)]), inner.captures
+
+
+def in_order(nodes: Sequence[onnx.NodeProto], outside: Any) -> list[tuple[int, onnx.NodeProto]]:
+    """The nodes with their indices, each after the nodes that it reads from; raises ModelError for a cycle.
+
+    ONNX demands sorted nodes; files that are not sorted exist, and are sorted here with a warning.
+    """
+    made: set[str] = set()
+    if _is_sorted(nodes, made):
+        return list(enumerate(nodes))
+    maker = {name: index for index, node in enumerate(nodes) for name in node.output if name}
+    waiting = [len({maker[name] for name in node_reads(node) if name in maker}) for node in nodes]
+    readers: dict[int, list[int]] = {}
+    for index, node in enumerate(nodes):
+        for source in {maker[name] for name in node_reads(node) if name in maker}:
+            readers.setdefault(source, []).append(index)
+    ready = [index for index, count in enumerate(waiting) if count == 0]
+    order: list[int] = []
+    while ready:
+        index = ready.pop(0)
+        order.append(index)
+        for reader in readers.get(index, ()):
+            waiting[reader] -= 1
+            if waiting[reader] == 0:
+                ready.append(reader)
+    if len(order) < len(nodes):
+        stuck = next(index for index in range(len(nodes)) if index not in set(order))
+        raise ModelError("is part of a cycle: it reads what is made from its own outputs", where=node_label(nodes[stuck], stuck))
+    if order != sorted(order):
+        log.warning("the nodes of the graph are not sorted topologically; sorted them")
+    return [(index, nodes[index]) for index in order]
+
+
+def _is_sorted(nodes: Sequence[onnx.NodeProto], made: set[str]) -> bool:
+    later = {name for node in nodes for name in node.output if name}
+    for node in nodes:
+        if any(name in later and name not in made for name in node_reads(node)):
+            return False
+        made.update(node.output)
+    return True
+
+
+def node_reads(node: onnx.NodeProto) -> set[str]:
+    """Every name that a node reads, its subgraphs included."""
+    names = {name for name in node.input if name}
+    for attribute in node.attribute:
+        for graph in (attribute.g, *attribute.graphs) if attribute.type in (5, 10) else ():
+            names |= _graph_reads(graph)
+    return names
+
+
+def _graph_reads(graph: onnx.GraphProto) -> set[str]:
+    own = {entry.name for entry in graph.input} | {tensor.name for tensor in graph.initializer}
+    reads: set[str] = {entry.name for entry in graph.output}
+    for node in graph.node:
+        reads |= node_reads(node)
+        own |= set(node.output)
+    return reads - own
+
+

@@ -1,0 +1,1 @@
+"""Handlers, spelled like the ONNX ops, a family per file."""

@@ -1,0 +1,175 @@
+"""From the protobuf messages of the `onnx` package to our literals and types: the only reader of raw fields."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from argosy.errors import MissingExtraError, ModelError
+from argosy.frontends.onnx.external_data import ExternalData
+from argosy.ir.dim import DimLike, Symbol, symbol_dim
+from argosy.ir.dtype import DTYPES, STRING, Array, DType
+from argosy.ir.literal import Literal
+from argosy.ir.types import MapType, OptionalType, SequenceType, TensorType, Type
+
+if TYPE_CHECKING:
+    import onnx
+
+__all__ = ["ELEMENT_TYPES", "element_type", "read_model", "read_tensor", "read_type"]
+
+# TensorProto.DataType, in the order of the enum (onnx.proto).
+ELEMENT_TYPES: Final[dict[int, DType]] = {
+    number: DTYPES[name]
+    for number, name in enumerate(
+        (
+            "float32", "uint8", "int8", "uint16", "int16", "int32", "int64", "string", "bool", "float16", "float64",
+            "uint32", "uint64", "complex64", "complex128", "bfloat16", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2",
+            "float8_e5m2fnuz", "uint4", "int4", "float4_e2m1fn", "float8_e8m0fnu", "uint2", "int2",
+        ),
+        start=1,
+    )
+}  # fmt: skip
+
+# Where TensorProto keeps values of a type that are not in raw_data.
+_INT32_FIELD = frozenset(
+    "uint8 int8 uint16 int16 int32 bool float16 bfloat16 float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz "
+    "uint4 int4 float4_e2m1fn float8_e8m0fnu uint2 int2".split()
+)
+
+
+def element_type(number: int, where: str) -> DType:
+    """The element type of a TensorProto.DataType number; raises ModelError for an unknown one."""
+    found = ELEMENT_TYPES.get(number)
+    if found is None:
+        raise ModelError(f"unknown element type number {number}", where=where)
+    return found
+
+
+def read_model(source: str | Path | bytes | Any) -> tuple[onnx.ModelProto, Path | None, str]:
+    """The model message, the folder for its external files (None for bytes) and a name for error messages.
+
+    `source` is a path, bytes or a ModelProto. Raises ModelError for a file that is missing or no ONNX model.
+    """
+    try:
+        import onnx  # noqa: PLC0415 - an optional extra
+        from google.protobuf.message import DecodeError  # noqa: PLC0415
+    except ImportError:
+        raise MissingExtraError("onnx", "onnx", "reading an ONNX model") from None
+    if isinstance(source, onnx.ModelProto):
+        return source, None, "model"
+    if isinstance(source, (bytes, bytearray, memoryview)):
+        raw, folder, name = bytes(source), None, "model"
+    else:
+        path = Path(source)
+        name = str(path)
+        try:
+            raw = path.read_bytes()
+        except FileNotFoundError:
+            raise ModelError("no such file", where=name) from None
+        except OSError as error:
+            raise ModelError(f"cannot be read: {error.strerror}", where=name) from None
+        folder = path.parent
+    model = onnx.ModelProto()
+    try:
+        model.ParseFromString(raw)
+    except DecodeError:
+        raise ModelError("this is not an ONNX model: the protobuf message cannot be decoded", where=name) from None
+    if not model.HasField("graph"):
+        raise ModelError("this is not an ONNX model: it holds no graph", where=name)
+    return model, folder, name
+
+
+def read_tensor(tensor: onnx.TensorProto, external: ExternalData, where: str) -> Literal:
+    """A TensorProto as a literal; raises ModelError where its fields contradict each other."""
+    where = f"{where}: tensor {tensor.name!r}" if tensor.name else where
+    dtype = element_type(tensor.data_type, where)
+    shape = tuple(tensor.dims)
+    if any(dim < 0 for dim in shape):
+        raise ModelError(f"has the negative dim in {list(shape)}", where=where)
+    count = 1
+    for dim in shape:
+        count *= dim
+    if dtype is STRING:
+        return _read_strings(tensor, shape, count, where)
+    size = dtype.byte_size(count)
+    if tensor.data_location == 1:  # EXTERNAL
+        return Literal.packed(dtype, shape, external.read({e.key: e.value for e in tensor.external_data}, size, where))
+    if tensor.HasField("raw_data"):
+        raw = np.frombuffer(tensor.raw_data, np.uint8)
+        if raw.size != size:
+            raise ModelError(f"raw_data holds {raw.size} bytes, {dtype}{list(shape)} needs {size}", where=where)
+        return Literal.packed(dtype, shape, raw)
+    return Literal.packed(dtype, shape, _read_fields(tensor, dtype, count, size, where))
+
+
+def _read_strings(tensor: onnx.TensorProto, shape: tuple[int, ...], count: int, where: str) -> Literal:
+    if len(tensor.string_data) != count:
+        raise ModelError(f"string_data holds {len(tensor.string_data)} values, the shape {list(shape)} needs {count}", where=where)
+    try:
+        texts = [text.decode() for text in tensor.string_data]
+    except UnicodeDecodeError as error:
+        raise ModelError(f"string_data is not UTF-8: {error.reason}", where=where) from None
+    values = np.empty(count, object)
+    values[:] = texts
+    return Literal.of(values.reshape(shape))
+
+
+def _read_fields(tensor: onnx.TensorProto, dtype: DType, count: int, size: int, where: str) -> Array:
+    """Values that lie in a typed field, as stored bytes (onnx.proto, comments of TensorProto)."""
+    field: Any
+    if dtype.name in ("float32", "complex64"):
+        field, kind = tensor.float_data, np.float32
+    elif dtype.name in ("float64", "complex128"):
+        field, kind = tensor.double_data, np.float64
+    elif dtype.name == "int64":
+        field, kind = tensor.int64_data, np.int64
+    elif dtype.name in ("uint32", "uint64"):
+        field, kind = tensor.uint64_data, np.uint64
+    elif dtype.name in _INT32_FIELD:
+        field, kind = tensor.int32_data, np.int32
+    else:
+        raise ModelError(f"holds no data of type {dtype}", where=where)
+    values = np.fromiter(field, kind, len(field))
+    if dtype.name in ("float32", "float64", "int64", "complex64", "complex128"):
+        raw = values.view(np.uint8)
+    elif dtype.bits < 8:
+        # Each entry holds one byte of packed values.
+        raw = values.astype(np.uint8)
+    else:
+        bits = {8: np.uint8, 16: np.uint16, 32: np.uint32, 64: np.uint64}[dtype.bits]
+        raw = values.astype(np.int64 if kind is np.int32 else kind).astype(bits).view(np.uint8)
+    if raw.size != size:
+        raise ModelError(f"holds {len(field)} values, {dtype}{list(tensor.dims)} needs {count}", where=where)
+    return raw
+
+
+def read_type(kind: onnx.TypeProto, name: str, where: str) -> Type:
+    """A TypeProto as a type. Unnamed dims of value `name` become the symbols `<name>_d<axis>`."""
+    which = kind.WhichOneof("value")
+    if which in ("tensor_type", "sparse_tensor_type"):
+        tensor = getattr(kind, which)
+        element = element_type(tensor.elem_type, where)
+        if not tensor.HasField("shape"):
+            return TensorType(element, None)
+        return TensorType(element, tuple(_read_dim(dim, f"{name}_d{axis}", where) for axis, dim in enumerate(tensor.shape.dim)))
+    if which == "sequence_type":
+        return SequenceType(read_type(kind.sequence_type.elem_type, name, where))
+    if which == "optional_type":
+        return OptionalType(read_type(kind.optional_type.elem_type, name, where))
+    if which == "map_type":
+        return MapType(element_type(kind.map_type.key_type, where), read_type(kind.map_type.value_type, name, where))
+    raise ModelError(f"{name!r} has no type", where=where, hint="give the value a tensor type in the model")
+
+
+def _read_dim(dim: onnx.TensorShapeProto.Dimension, unnamed: str, where: str) -> DimLike:
+    which = dim.WhichOneof("value")
+    if which == "dim_value" and dim.dim_value >= 0:
+        return int(dim.dim_value)
+    if which == "dim_param" and dim.dim_param not in ("", "?", "-1", "None"):
+        return symbol_dim(Symbol(dim.dim_param))
+    # No value, a negative number or one of the words that exporters write for "unknown".
+    return symbol_dim(Symbol(unnamed))
+
+
