@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from argosy.errors import ArgosyError, InternalError, ModelError, UnsupportedError
 from argosy.frontends.onnx.domains import Opsets
@@ -20,40 +20,31 @@ from argosy.frontends.onnx.functions import Functions
 from argosy.frontends.onnx.node import Node, node_label
 from argosy.frontends.onnx.protos import element_type, read_model, read_tensor, read_type
 from argosy.frontends.onnx.registry import find_handler
+from argosy.ir.binding import bind_types
 from argosy.ir.builder import Builder
-from argosy.ir.dim import DimLike
-from argosy.ir.module import Constant, Instruction, Module, Value
+from argosy.ir.module import Constant, Module, Value
 from argosy.ir.op import op_class
 from argosy.ir.program import Program
 from argosy.ir.types import TensorType, Type
+from argosy.options import Dimensions
 
 if TYPE_CHECKING:
     import onnx
 
-__all__ = ["BindInput", "ImportOptions", "Scope", "load"]
+__all__ = ["ImportOptions", "Scope", "load"]
 
 log = logging.getLogger("argosy.onnx")
-
-
-class BindInput(Protocol):
-    """Changes the dims of an input as the caller asked (`--dim`, `--input-shape`); axis by axis."""
-
-    def __call__(self, name: str, kind: Type) -> Type: ...
-
-
-def _keep(name: str, kind: Type) -> Type:  # noqa: ARG001
-    return kind
 
 
 @dataclass(frozen=True, slots=True)
 class ImportOptions:
     """How to read a model.
 
-    `bind` gives inputs their dims; `skip_unknown` turns unsupported nodes into placeholders, good for
+    `dims` gives inputs their dims; `skip_unknown` turns unsupported nodes into placeholders, good for
     reading only; `strict` makes errors of what is else accepted with a warning.
     """
 
-    bind: BindInput = _keep
+    dims: Dimensions = field(default_factory=Dimensions)
     skip_unknown: bool = False
     strict: bool = False
 
@@ -124,11 +115,13 @@ def _import_main(model: Model) -> Module:
     builder = Builder("main")
     scope = Scope(model, builder, model.opsets, None)
     initializers = {tensor.name for tensor in graph.initializer} | {t.values.name for t in graph.sparse_initializer}
-    for entry in graph.input:
-        # Before IR version 4 every initializer is listed as an input too; it is a constant all the same.
-        if entry.name not in initializers:
-            kind = model.options.bind(entry.name, read_type(entry.type, entry.name, f"input {entry.name!r}"))
-            scope.define(entry.name, builder.parameter(entry.name, kind), f"input {entry.name!r}")
+    # Before IR version 4 every initializer is listed as an input too; it is a constant all the same.
+    entries = [entry for entry in graph.input if entry.name not in initializers]
+    types = {entry.name: read_type(entry.type, entry.name, f"input {entry.name!r}") for entry in entries}
+    bound = bind_types(types, model.options.dims)
+    for entry in entries:
+        where = f"input {entry.name!r}"
+        scope.define(entry.name, builder.parameter(entry.name, bound[entry.name]), where)
     results = scope.import_graph(graph)
     for entry, (_, value) in zip(graph.output, results, strict=True):
         _check_output(entry, value)
@@ -281,7 +274,9 @@ class Scope:
             inner.define(entry.name, builder.parameter(entry.name, kind), name)
         results = inner.import_graph(graph)
         # A body may give one value under several names, or one name twice; positions tell results apart.
-        return builder.module([(f"{index}:{result}", value) for index, (result, value) in enumerate(results)]), inner.captures
+        return builder.module(
+            [(f"{index}:{result}", value) for index, (result, value) in enumerate(results)]
+        ), inner.captures
 
 
 def in_order(nodes: Sequence[onnx.NodeProto], outside: Any) -> list[tuple[int, onnx.NodeProto]]:
@@ -309,7 +304,9 @@ def in_order(nodes: Sequence[onnx.NodeProto], outside: Any) -> list[tuple[int, o
                 ready.append(reader)
     if len(order) < len(nodes):
         stuck = next(index for index in range(len(nodes)) if index not in set(order))
-        raise ModelError("is part of a cycle: it reads what is made from its own outputs", where=node_label(nodes[stuck], stuck))
+        raise ModelError(
+            "is part of a cycle: it reads what is made from its own outputs", where=node_label(nodes[stuck], stuck)
+        )
     if order != sorted(order):
         log.warning("the nodes of the graph are not sorted topologically; sorted them")
     return [(index, nodes[index]) for index in order]
@@ -340,5 +337,3 @@ def _graph_reads(graph: onnx.GraphProto) -> set[str]:
         reads |= node_reads(node)
         own |= set(node.output)
     return reads - own
-
-

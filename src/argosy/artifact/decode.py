@@ -1,0 +1,194 @@
+"""From records to `argosy.ir`. Types are taken as written; what an op knows of its operands is not worked out again."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from argosy.artifact.program import (
+    PARAMETER,
+    BytesValue,
+    ConstantRecord,
+    DimValue,
+    DTypeValue,
+    FloatValue,
+    FormulaValue,
+    InlineLiteral,
+    InstructionRecord,
+    LiteralRef,
+    LiteralValue,
+    ModuleRecord,
+    ModuleValue,
+    ProgramRecord,
+    Ref,
+    SplatLiteral,
+    StringsLiteral,
+    SymbolRecord,
+    TupleValue,
+    TypeValue,
+    Value,
+    parse_float,
+)
+from argosy.errors import ArgosyError, ArtifactError
+from argosy.ir import module as ir
+from argosy.ir.dim import Symbol
+from argosy.ir.dtype import dtype
+from argosy.ir.formula import Constant as FormulaConstant
+from argosy.ir.formula import Formula, Step
+from argosy.ir.literal import Literal
+from argosy.ir.op import OPS, Op
+from argosy.ir.parser import parse_dim, parse_type
+from argosy.ir.program import Program
+from argosy.ir.scalar import PRIMITIVES
+from argosy.ir.types import Type
+
+__all__ = ["Decoder", "WeightSource", "decode_program", "decode_symbols"]
+
+WeightSource: TypeAlias = Callable[[LiteralRef], Literal]
+"""Gives the literal that a reference names."""
+
+
+def decode_symbols(records: Sequence[SymbolRecord]) -> dict[str, Symbol]:
+    """Symbols by name."""
+    return {record.name: Symbol(record.name, record.lower, record.upper) for record in records}
+
+
+class Decoder:
+    """Decodes the modules and ops of one program or plan. `where` names the file in errors."""
+
+    def __init__(
+        self, modules: Sequence[ModuleRecord], symbols: Mapping[str, Symbol], weights: WeightSource, where: str
+    ) -> None:
+        self._records = modules
+        self._symbols = symbols
+        self._weights = weights
+        self._where = where
+        self._types: dict[str, Type] = {}
+
+    def module(self, index: int) -> ir.Module:
+        """Module number `index` with those inside it."""
+        record = self._records[index]
+        parameters = tuple(
+            ir.Instruction(ir.Parameter(kind), (), (kind,), (None,), (entry.name,))
+            for entry in record.parameters
+            for kind in (self.type(entry.type),)
+        )
+        made: list[ir.Instruction] = []
+
+        def value(ref: Ref) -> ir.Value:
+            number, result = ref
+            return ir.Value(parameters[result], 0) if number == PARAMETER else ir.Value(made[number], result)
+
+        for entry in record.instructions:
+            operands = tuple(None if ref is None else value(ref) for ref in entry.operands)
+            types = tuple(self.type(text) for text in entry.results)
+            made.append(
+                ir.Instruction(self.op(entry), operands, types, (None,) * len(types), entry.names, entry.source)
+            )
+        results = tuple(value(entry.value) for entry in record.results)
+        return ir.Module(record.name, parameters, tuple(made), results, tuple(entry.name for entry in record.results))
+
+    def type(self, text: str) -> Type:
+        """A type from its text."""
+        found = self._types.get(text)
+        if found is None:
+            found = self._types[text] = self._parsed(parse_type, text)
+        return found
+
+    def _parsed(self, parse: Callable[[str, Mapping[str, Symbol]], Any], text: str) -> Any:
+        try:
+            return parse(text, self._symbols)
+        except ArgosyError as error:
+            raise ArtifactError(error.what, where=self._where, hint="copy or compile the artifact again") from None
+
+    def op(self, record: InstructionRecord) -> Op:
+        """The op of an instruction; raises ArtifactError where this version does not know it."""
+        return self.op_from(record.op, record.version, record.attributes, record.source)
+
+    def op_from(self, name: str, version: int, attributes: Mapping[str, Value], source: str) -> Op:
+        """An op by name, version and attributes."""
+        where = f"{self._where}: {source or name}"
+        kind = OPS.get(name)
+        if kind is None or version != kind.version:
+            raise ArtifactError(
+                f"the op {name!r}, version {version}, is unknown to this version of Argosy",
+                where=where,
+                hint="update Argosy, or compile the model again",
+            )
+        fields = {entry.name for entry in dataclasses.fields(kind)}  # type: ignore[arg-type]
+        if fields != set(attributes):
+            raise ArtifactError(f"{name} has the attributes {sorted(fields)}, found {sorted(attributes)}", where=where)
+        return kind(**{key: self.value(value) for key, value in attributes.items()})
+
+    def value(self, value: Value) -> Any:  # noqa: PLR0911, C901 - one line a kind
+        """An attribute's value."""
+        match value:
+            case FloatValue():
+                return parse_float(value.text)
+            case BytesValue():
+                return value.data
+            case DTypeValue():
+                return dtype(value.name)
+            case DimValue():
+                return self._parsed(parse_dim, value.text)
+            case TypeValue():
+                return self.type(value.text)
+            case TupleValue():
+                return tuple(self.value(item) for item in value.items)
+            case ModuleValue():
+                return self.module(value.index)
+            case FormulaValue():
+                return self._formula(value)
+            case LiteralRef() | InlineLiteral() | SplatLiteral() | StringsLiteral():
+                return self.literal(value)
+            case _:
+                return value
+
+    def literal(self, value: LiteralValue) -> Literal:
+        """A literal; weights come from the source."""
+        match value:
+            case StringsLiteral():
+                texts = np.empty(len(value.items), object)
+                texts[:] = value.items
+                return Literal.of(texts.reshape(value.dims))
+            case SplatLiteral():
+                kind = dtype(value.dtype)
+                return Literal(kind, value.dims, _typed(value.data, value.dtype), is_splat=True)
+            case InlineLiteral():
+                return Literal.packed(dtype(value.dtype), value.dims, np.frombuffer(value.data, np.uint8))
+            case LiteralRef():
+                return self._weights(value)
+
+    def _formula(self, value: FormulaValue) -> Formula:
+        for step in value.steps:
+            if step.primitive not in PRIMITIVES or PRIMITIVES[step.primitive].arity != len(step.args):
+                raise ArtifactError(f"a formula holds the unknown step {step.primitive!r}", where=self._where)
+        return Formula(
+            value.arity,
+            tuple(
+                Step(step.primitive, tuple(_arg(arg) for arg in step.args), dtype(step.dtype) if step.dtype else None)
+                for step in value.steps
+            ),
+        )
+
+
+def _arg(arg: int | ConstantRecord) -> int | FormulaConstant:
+    if isinstance(arg, int):
+        return arg
+    return FormulaConstant(parse_float(arg.value.text) if isinstance(arg.value, FloatValue) else arg.value)
+
+
+def _typed(data: bytes, name: str) -> Any:
+    kind = dtype(name)
+    raw = np.frombuffer(data, np.uint8)
+    return raw if kind.bits < 8 else raw.view(kind.numpy)
+
+
+def decode_program(record: ProgramRecord, weights: WeightSource, where: str) -> Program:
+    """The program that `record` holds; raises ArtifactError, naming `where`, for ops and types that it can't be."""
+    decoder = Decoder(record.modules, decode_symbols(record.symbols), weights, where)
+    return Program(decoder.module(0), MappingProxyType(dict(record.metadata)))
