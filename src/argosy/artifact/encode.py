@@ -43,7 +43,6 @@ from argosy.ir.formula import Constant as FormulaConstant
 from argosy.ir.formula import Formula
 from argosy.ir.literal import Literal
 from argosy.ir.op import Op
-from argosy.ir.printer import dim_text, type_text
 from argosy.ir.program import Program
 from argosy.ir.types import MapType, OptionalType, SequenceType, TensorType, Type, type_symbols
 
@@ -102,7 +101,7 @@ class Encoder:
         """The text of a type; its symbols are noted."""
         for symbol in type_symbols(kind):
             self.symbols.setdefault(symbol.name, symbol)
-        return type_text(kind)
+        return str(kind)
 
     def attributes(self, op: Op) -> dict[str, Value]:
         """An op's attributes as values."""
@@ -120,7 +119,7 @@ class Encoder:
             case DType():
                 return DTypeValue(value.name)
             case Dim():
-                return DimValue(dim_text(value))
+                return DimValue(str(value))
             case Symbol():
                 raise InternalError(f"the symbol {value} is no attribute value; use a dim")
             case TensorType() | SequenceType() | OptionalType() | MapType():

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from argosy.errors import ArgosyError, InternalError
-from argosy.ir.dim import DimLike, Symbol, substitute, symbol_dim
+from argosy.ir.dim import DimLike, Symbol, lone_symbol, substitute, symbol_dim
 from argosy.ir.dtype import BOOL, INT32, INT64, DType, dtype
 from argosy.ir.formula import Formula
 from argosy.ir.literal import Literal
@@ -21,7 +21,7 @@ from argosy.ir.module import Constant, Instruction, Module, Parameter, Value
 from argosy.ir.op import Known, Op, op_class
 from argosy.ir.types import TensorType, Type, map_dims, type_symbols
 
-__all__ = ["KNOWN_LIMIT", "Builder", "Namer"]
+__all__ = ["KNOWN_LIMIT", "Builder", "Namer", "known_results"]
 
 KNOWN_LIMIT = 1024
 """Largest number of elements for which a value is tracked while compiling: shapes and indices, not data."""
@@ -181,7 +181,7 @@ class Builder:
         except ArgosyError as error:
             raise error.at(source or op.name) from None
         types = self._name_fresh(op, types, previous)
-        known = _known(op, operands, types)
+        known = known_results(op, operands, types)
         if isinstance(op, Constant):
             source = source if names else ""
         instruction = Instruction(op, tuple(operands), types, known, names, source)
@@ -211,17 +211,10 @@ def _fresh_names(types: tuple[Type, ...], previous: tuple[Type, ...]) -> dict[st
     for new, old in zip(types, previous, strict=False):
         if isinstance(new, TensorType) and isinstance(old, TensorType) and new.dims and old.dims:
             for placeholder, named in zip(new.dims, old.dims, strict=False):
-                left, right = _lone_symbol(placeholder), _lone_symbol(named)
+                left, right = lone_symbol(placeholder), lone_symbol(named)
                 if left is not None and right is not None and left.name.startswith("?"):
                     found.setdefault(left.name, right.name)
     return found
-
-
-def _lone_symbol(dim: DimLike) -> Symbol | None:
-    if not isinstance(dim, int) and len(dim.terms) == 1 and dim.terms[0][1] == 1 and len(dim.terms[0][0]) == 1:
-        atom = dim.terms[0][0][0]
-        return atom if isinstance(atom, Symbol) else None
-    return None
 
 
 def _alike(new: Value | None, old: Value | None) -> bool:
@@ -234,7 +227,8 @@ def _alike(new: Value | None, old: Value | None) -> bool:
     return new.known.shape == old.known.shape and new.known.tolist() == old.known.tolist()
 
 
-def _known(op: Op, operands: Sequence[Value | None], types: tuple[Type, ...]) -> tuple[Known | None, ...]:
+def known_results(op: Op, operands: Sequence[Value | None], types: tuple[Type, ...]) -> tuple[Known | None, ...]:
+    """Known values of the results of an instruction, None for those that are not known or too large to track."""
     if isinstance(op, Constant):
         literal = op.literal
         if literal.size <= KNOWN_LIMIT and literal.dtype.kind in ("int", "uint", "bool", "float"):

@@ -15,8 +15,10 @@ from functools import lru_cache
 from typing import Final, TypeAlias, Union
 
 from argosy.errors import InternalError, ModelError
+from argosy.ir.lexer import RESERVED, is_word, quote
 
 __all__ = [
+    "FUNCTIONS",
     "Atom",
     "Call",
     "Dim",
@@ -29,6 +31,7 @@ __all__ = [
     "equal",
     "evaluate",
     "floordiv",
+    "lone_symbol",
     "mod",
     "symbol_dim",
     "symbols_in",
@@ -45,7 +48,7 @@ class Symbol:
     upper: int | None = None
 
     def __str__(self) -> str:
-        return self.name
+        return self.name if is_word(self.name) and self.name not in RESERVED else f"${quote(self.name)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +137,15 @@ def symbol_dim(symbol: Symbol) -> DimLike:
     if symbol.upper is not None and symbol.upper == symbol.lower:
         return symbol.lower
     return Dim((((symbol,), 1),))
+
+
+def lone_symbol(dim: DimLike) -> Symbol | None:
+    """The symbol, where `dim` is nothing but one."""
+    if isinstance(dim, Dim) and len(dim.terms) == 1:
+        monomial, coefficient = dim.terms[0]
+        if coefficient == 1 and len(monomial) == 1 and isinstance(monomial[0], Symbol):
+            return monomial[0]
+    return None
 
 
 def _terms(dim: DimLike) -> tuple[tuple[Monomial, int], ...]:

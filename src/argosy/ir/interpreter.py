@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from argosy.errors import ArgosyError, InternalError, UsageError
-from argosy.ir.dim import Dim, Symbol
+from argosy.ir.dim import lone_symbol
 from argosy.ir.module import Instruction, Module
 from argosy.ir.op import Env
 from argosy.ir.types import TensorType, Type
@@ -38,7 +38,7 @@ def bind_symbols(kind: Type, value: Any, env: Env, what: str) -> None:
             if dim != size:
                 raise UsageError(f"expected {kind}, found the shape {list(shape)}", where=what)
             continue
-        symbol = _lone(dim)
+        symbol = lone_symbol(dim)
         if symbol is None:
             continue
         bound = env.symbols.setdefault(symbol.name, size)
@@ -49,16 +49,9 @@ def bind_symbols(kind: Type, value: Any, env: Env, what: str) -> None:
             raise UsageError(f"{symbol.name} must be in {symbol.lower}..{upper}, found {size}", where=what)
 
 
-def _lone(dim: Dim) -> Symbol | None:
-    (monomial, coefficient), *rest = dim.terms
-    if not rest and coefficient == 1 and len(monomial) == 1 and isinstance(monomial[0], Symbol):
-        return monomial[0]
-    return None
-
-
 def _defines_symbols(types: tuple[Type, ...]) -> bool:
     return any(
-        isinstance(dim, Dim) and _lone(dim) is not None
+        lone_symbol(dim) is not None
         for kind in types
         if isinstance(kind, TensorType)
         for dim in kind.dims or ()
