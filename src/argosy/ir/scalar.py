@@ -75,8 +75,8 @@ _BINARY = (
     ("bitand", "i", "bit by bit"),
     ("bitor", "i", "bit by bit"),
     ("bitxor", "i", "bit by bit"),
-    ("shl", "i", "zeros come in; a shift by the width or more gives 0"),
-    ("shr", "i", "logical for unsigned, arithmetic for signed; a shift by the width or more gives what is left: 0 or -1"),
+    ("shl", "i", "zeros come in; a shift by the width or more, or by less than nothing, gives 0"),
+    ("shr", "i", "logical for unsigned, arithmetic for signed; out of range as for shl, gives what is left: 0 or -1"),
 )
 
 _COMPARE = (

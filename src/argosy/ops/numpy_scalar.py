@@ -87,12 +87,12 @@ def _pow(base: Array, exponent: Array) -> Array:
 
 def _shl(value: Array, by: Array) -> Array:
     width = value.dtype.itemsize * 8
-    return np.where(by >= width, np.zeros_like(value), np.left_shift(value, np.minimum(by, width - 1)))
+    return np.where((by >= width) | (by < 0), np.zeros_like(value), np.left_shift(value, np.clip(by, 0, width - 1)))
 
 
 def _shr(value: Array, by: Array) -> Array:
     width = value.dtype.itemsize * 8
-    shifted = np.right_shift(value, np.minimum(by, width - 1))
+    shifted = np.right_shift(value, np.where(by < 0, width - 1, np.minimum(by, width - 1)).astype(by.dtype))
     return shifted if value.dtype.kind == "i" else np.where(by >= width, np.zeros_like(value), shifted)
 
 
