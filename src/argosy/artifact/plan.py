@@ -8,11 +8,20 @@ run once at load. Only `EvaluateStep` needs Python. `plan_check` says which plan
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Final, Literal, TypeAlias
 
 import msgspec
 
-from argosy.artifact.program import LiteralValue, ModuleRecord, SymbolRecord, Value
+from argosy.artifact.program import (
+    LiteralRef,
+    LiteralValue,
+    ModuleRecord,
+    SymbolRecord,
+    Value,
+    literal_refs,
+    values_in,
+)
 from argosy.artifact.record import Codec, Record
 
 __all__ = [
@@ -46,6 +55,8 @@ __all__ = [
     "Step",
     "StraightBlock",
     "TensorMapArgument",
+    "plan_refs",
+    "steps_in",
 ]
 
 Size: TypeAlias = int | str
@@ -314,7 +325,7 @@ Block: TypeAlias = StraightBlock | IfBlock | LoopBlock
 
 
 class PrepareRecord(Record, frozen=True):
-    """A prepare module: makes the `results` (prepared buffers) from weights and earlier prepared buffers, once at load."""
+    """Makes the `results` (prepared buffers) from weights and earlier prepared buffers, once at load."""
 
     name: str
     results: tuple[int, ...]
@@ -339,3 +350,26 @@ class PlanRecord(Record, frozen=True):
 
 
 PLAN: Final = Codec(PlanRecord)
+
+
+def steps_in(blocks: Sequence[Block]) -> Iterator[Step]:
+    """Every step in `blocks` and the blocks inside them, in order."""
+    for block in blocks:
+        if isinstance(block, StraightBlock):
+            yield from block.steps
+        elif isinstance(block, IfBlock):
+            yield from steps_in(block.then)
+            yield from steps_in(block.otherwise)
+        else:
+            yield from steps_in(block.body)
+
+
+def plan_refs(plan: PlanRecord) -> Iterator[LiteralRef]:
+    """Every reference to a weight in a plan: of its buffers, its modules and its steps, repeated ones too."""
+    yield from (buffer.literal for buffer in plan.buffers if isinstance(buffer.literal, LiteralRef))
+    yield from literal_refs(plan.modules)
+    for blocks in (*(module.body for module in plan.prepare), plan.body):
+        for step in steps_in(blocks):
+            if isinstance(step, EvaluateStep):
+                for attribute in step.attributes.values():
+                    yield from (value for value in values_in(attribute) if isinstance(value, LiteralRef))

@@ -1,0 +1,354 @@
+"""Which plans are valid: what the runtime may rely on before it runs one.
+
+Every index is in range, every buffer is written before it is read (on every path through the blocks), weights,
+inputs and prepared buffers are written by nobody else, arguments lie within their parameter block without overlap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Final
+
+from argosy.artifact.plan import (
+    PLAN,
+    Argument,
+    Block,
+    CallStep,
+    CheckDim,
+    CopyStep,
+    EvaluateStep,
+    HiddenArgument,
+    IfBlock,
+    InputDim,
+    LaunchStep,
+    LoopBlock,
+    PlanRecord,
+    PointerArgument,
+    ScalarArgument,
+    ScratchArgument,
+    ShapeStep,
+    Size,
+    Step,
+    StraightBlock,
+    TensorMapArgument,
+)
+from argosy.artifact.program_check import attributes_modules, check_attributes, check_modules, check_symbols
+from argosy.artifact.record import check_dtype, check_text, refuse
+from argosy.artifact.zipformat import name_fault
+from argosy.ir.dtype import DTYPES
+
+__all__ = ["check_plan", "read_plan"]
+
+MAX_BLOCK_DEPTH: Final = 64
+"""Depth of blocks within blocks."""
+_GIVEN: Final = frozenset({"input", "weight", "prepared"})
+"""Buffers that the steps of the body may only read."""
+
+
+def read_plan(raw: bytes, *, where: str, exact: bool = True) -> PlanRecord:
+    """The valid plan in MessagePack `raw`; raises ArtifactError naming the spot where it is not valid."""
+    plan = PLAN.from_msgpack(raw, where=where, exact=exact)
+    check_plan(plan, where)
+    return plan
+
+
+def check_plan(plan: PlanRecord, where: str) -> None:
+    """Raise ArtifactError, naming the spot, unless `plan` is valid."""
+    check_symbols(plan.symbols, where)
+    check_modules(plan.modules, f"{where}: modules")
+    _check_buffers(plan, where)
+    _check_code(plan, where)
+    _check_shapes(plan, where)
+    flow = _Flow(plan)
+    flow.check_prepare(f"{where}: prepare")
+    flow.check_body(where)
+
+
+def _check_size(size: Size, spot: str, what: str) -> None:
+    if isinstance(size, str):
+        check_text(size, spot, what)
+    elif not 0 <= size < 1 << 63:
+        raise refuse(spot, f"{what} is {size}")
+
+
+def _check_index(index: int, count: int, spot: str, what: str) -> None:
+    if not 0 <= index < count:
+        raise refuse(spot, f"{what} is number {index} of {count}")
+
+
+def _check_buffers(plan: PlanRecord, where: str) -> None:
+    for number, arena in enumerate(plan.arenas):
+        spot = f"{where}: arena {number}"
+        _check_size(arena.size, spot, "its size")
+        if not 0 < arena.alignment <= 1 << 20 or arena.alignment & (arena.alignment - 1):
+            raise refuse(spot, f"its alignment is {arena.alignment}, not a power of two")
+    for number, buffer in enumerate(plan.buffers):
+        spot = f"{where}: buffer {number}"
+        check_text(buffer.type, spot, "its type")
+        _check_size(buffer.offset, spot, "its offset")
+        _check_size(buffer.size, spot, "its size")
+        if (buffer.literal is not None) != (buffer.kind == "weight"):
+            raise refuse(spot, "a weight has a literal, and no other buffer has one")
+        if (buffer.arena is not None) != (buffer.kind == "planned"):
+            raise refuse(spot, "a planned buffer lies in an arena, and no other buffer does")
+        if buffer.literal is not None:
+            check_attributes({"literal": buffer.literal}, spot)
+        if buffer.arena is not None:
+            _check_index(buffer.arena, len(plan.arenas), spot, "its arena")
+            sizes = (buffer.offset, buffer.size, plan.arenas[buffer.arena].size)
+            offset, size, limit = (size if isinstance(size, int) else 0 for size in sizes)
+            if all(isinstance(size, int) for size in sizes) and offset + size > limit:
+                raise refuse(spot, f"it ends at {offset + size}, its arena at {limit}")
+    for what, bindings in (("input", plan.inputs), ("output", plan.outputs)):
+        names: set[str] = set()
+        for number, binding in enumerate(bindings):
+            spot = f"{where}: {what} {number}"
+            check_text(binding.name, spot, "its name")
+            if binding.name in names:
+                raise refuse(spot, f"another {what} is called {binding.name[:80]!r}")
+            names.add(binding.name)
+            _check_index(binding.buffer, len(plan.buffers), spot, "its buffer")
+            if what == "input" and plan.buffers[binding.buffer].kind != "input":
+                raise refuse(spot, f"its buffer {binding.buffer} is not an input buffer")
+    given = [binding.buffer for binding in plan.inputs]
+    if sorted(given) != [number for number, buffer in enumerate(plan.buffers) if buffer.kind == "input"]:
+        raise refuse(where, "the input buffers are not those of the inputs, each once")
+
+
+def _check_code(plan: PlanRecord, where: str) -> None:
+    for number, code in enumerate(plan.code):
+        for path, folder in ((code.path, "code/"), (code.assembly, "asm/")):
+            if (path or folder == "code/") and (not path.startswith(folder) or name_fault(path)):
+                raise refuse(f"{where}: code object {number}", f"{path[:80]!r} is not the name of an entry in {folder}")
+
+
+def _check_shapes(plan: PlanRecord, where: str) -> None:
+    declared = {symbol.name for symbol in plan.symbols}
+    bound: set[str] = set()
+    for number, entry in enumerate(plan.shapes):
+        spot = f"{where}: shape program, entry {number}"
+        if isinstance(entry, (InputDim, CheckDim)):
+            _check_index(entry.input, len(plan.inputs), spot, "its input")
+            _check_index(entry.axis, 64, spot, "its axis")
+        if not isinstance(entry, InputDim):
+            _check_size(entry.size, spot, "its size")
+        if not isinstance(entry, CheckDim):
+            if entry.symbol not in declared:
+                raise refuse(spot, f"the symbol {entry.symbol[:80]!r} is not declared")
+            if entry.symbol in bound:
+                raise refuse(spot, f"the symbol {entry.symbol[:80]!r} is bound twice")
+            bound.add(entry.symbol)
+
+
+class _Flow:
+    """Follows the blocks of a plan and knows which buffers are written at each point.
+
+    `written` is one set for the whole walk; a branch records what it adds and takes it back at its end, so
+    the cost is linear in the steps, however many branches there are.
+    """
+
+    def __init__(self, plan: PlanRecord) -> None:
+        self._plan = plan
+        self._kinds = [buffer.kind for buffer in plan.buffers]
+        self._declared = {symbol.name for symbol in plan.symbols}
+        self._written = {number for number, kind in enumerate(self._kinds) if kind == "weight"}
+        self._added: list[int] = []
+        self._preparing = False
+
+    def check_prepare(self, where: str) -> None:
+        """Check the prepare modules in order; afterwards weights and prepared buffers are written, no others."""
+        self._preparing = True
+        for module in self._plan.prepare:
+            spot = f"{where} module {module.name[:80]!r}"
+            check_text(module.name, spot, "its name")
+            with self._branch() as added:
+                self._check_blocks(module.body, spot, 0)
+                self._read(module.results, spot)
+                if any(self._kinds[result] != "prepared" for result in module.results):
+                    raise refuse(spot, "a result is not a prepared buffer")
+            prepared = {number for number in added if self._kinds[number] == "prepared"}
+            if prepared != set(module.results):
+                raise refuse(spot, "it does not write its results, all of them and no other prepared buffer")
+            self._written |= prepared
+        self._preparing = False
+        for number, kind in enumerate(self._kinds):
+            if kind == "prepared" and number not in self._written:
+                raise refuse(where, f"no prepare module makes buffer {number}")
+
+    def check_body(self, where: str) -> None:
+        """Check the blocks of the plan, and that its outputs are written when they end."""
+        self._written |= {binding.buffer for binding in self._plan.inputs}
+        self._check_blocks(self._plan.body, f"{where}: body", 0)
+        self._read((binding.buffer for binding in self._plan.outputs), f"{where}: outputs")
+
+    # ------------------------------------------------------------------------------------- state
+
+    @contextmanager
+    def _branch(self) -> Iterator[list[int]]:
+        """What is written inside counts as unwritten again afterwards; the list then holds it."""
+        outer, self._added = self._added, []
+        try:
+            yield self._added
+        finally:
+            self._written.difference_update(self._added)
+            self._added = outer
+
+    def _read(self, buffers: Iterable[int], spot: str) -> None:
+        for number in buffers:
+            _check_index(number, len(self._kinds), spot, "a buffer")
+            if number not in self._written:
+                raise refuse(spot, f"it reads buffer {number}, which is not written on every path to it")
+
+    def _write(self, buffers: Iterable[int], spot: str) -> None:
+        for number in buffers:
+            _check_index(number, len(self._kinds), spot, "a buffer")
+            kind = self._kinds[number]
+            if kind in _GIVEN and not (self._preparing and kind == "prepared" and number not in self._written):
+                raise refuse(spot, f"it writes buffer {number}, which is of kind {kind}")
+            if number not in self._written:
+                self._written.add(number)
+                self._added.append(number)
+
+    # ------------------------------------------------------------------------------------ blocks
+
+    def _check_blocks(self, blocks: Sequence[Block], spot: str, depth: int) -> None:
+        if depth > MAX_BLOCK_DEPTH:
+            raise refuse(spot, f"blocks nest deeper than {MAX_BLOCK_DEPTH}")
+        for number, block in enumerate(blocks):
+            place = f"{spot}, block {number}"
+            if isinstance(block, StraightBlock):
+                for position, step in enumerate(block.steps):
+                    self._check_step(step, f"{place}, step {position} ({_step_words(step)})")
+            elif isinstance(block, IfBlock):
+                self._check_if(block, f"{place} (if)", depth)
+            else:
+                self._check_loop(block, f"{place} (loop)", depth)
+
+    def _check_if(self, block: IfBlock, spot: str, depth: int) -> None:
+        self._read((block.condition,), spot)
+        check_text(block.source, spot, "its source", empty=True)
+        with self._branch() as then:
+            self._check_blocks(block.then, f"{spot}, then", depth + 1)
+        with self._branch() as otherwise:
+            self._check_blocks(block.otherwise, f"{spot}, else", depth + 1)
+        both = set(then).intersection(otherwise)
+        self._write(sorted(both), spot)
+
+    def _check_loop(self, block: LoopBlock, spot: str, depth: int) -> None:
+        check_text(block.source, spot, "its source", empty=True)
+        self._read((n for n in (block.trip_count, block.condition) if n is not None), spot)
+        self._read((carried.initial for carried in block.carried), spot)
+        if (block.condition is None and block.next_condition is not None) or (
+            block.trip_count is None and block.next_condition is None
+        ):
+            raise refuse(spot, "it has neither a trip count nor a condition that changes")
+        with self._branch():
+            self._write((carried.current for carried in block.carried), spot)
+            if block.iteration is not None:
+                self._write((block.iteration,), spot)
+            self._check_blocks(block.body, f"{spot}, body", depth + 1)
+            self._read((carried.next for carried in block.carried), spot)
+            self._read((collected.element for collected in block.collected), spot)
+            if block.next_condition is not None:
+                self._read((block.next_condition,), spot)
+        self._write((carried.final for carried in block.carried), spot)
+        self._write((collected.result for collected in block.collected), spot)
+        for collected in block.collected:
+            _check_index(collected.axis, 64, spot, "the axis of a collected value")
+
+    # ------------------------------------------------------------------------------------- steps
+
+    def _check_step(self, step: Step, spot: str) -> None:
+        if isinstance(step, EvaluateStep):
+            check_text(step.op, spot, "its op")
+            check_text(step.source, spot, "its source", empty=True)
+            check_attributes(step.attributes, spot)
+            for index in attributes_modules(step.attributes):
+                _check_index(index, len(self._plan.modules), spot, "a module")
+            self._read((number for number in step.operands if number is not None), spot)
+            self._write(step.results, spot)
+        elif isinstance(step, CopyStep):
+            self._read((step.origin,), spot)
+            self._write((step.destination,), spot)
+        elif isinstance(step, ShapeStep):
+            self._read((step.buffer,), spot)
+            if step.symbol not in self._declared:
+                raise refuse(spot, f"the symbol {step.symbol[:80]!r} is not declared")
+            if step.axis is not None:
+                _check_index(step.axis, 64, spot, "its axis")
+            _check_size(step.element, spot, "its element")
+        else:
+            self._check_code_step(step, spot)
+
+    def _check_code_step(self, step: LaunchStep | CallStep, spot: str) -> None:
+        _check_index(step.code, len(self._plan.code), spot, "its code object")
+        check_text(step.entry, spot, "the name of its function")
+        check_text(step.source, spot, "its source", empty=True)
+        form = self._plan.code[step.code].form
+        if (form == "elf") != isinstance(step, CallStep):
+            raise refuse(spot, f"its code object is of the form {form}")
+        self._check_arguments(step, spot)
+        self._read(step.reads, spot)
+        self._write(step.writes, spot)
+        if isinstance(step, CallStep):
+            _check_size(step.chunks, spot, "its number of chunks")
+            _check_size(step.scratch, spot, "its scratch")
+            return
+        for size in step.grid:
+            _check_size(size, spot, "its grid")
+        for count in (*step.block, *(step.cluster or ())):
+            _check_index(count - 1, 1024, spot, "a block or cluster dim")
+        _check_size(step.shared, spot, "its shared memory")
+        _check_size(step.private, spot, "its private memory")
+        _check_index(step.stream, max(1, self._plan.streams), spot, "its stream")
+        for event in (*step.waits, *(() if step.signal is None else (step.signal,))):
+            _check_index(event, self._plan.events, spot, "an event")
+
+    def _check_arguments(self, step: LaunchStep | CallStep, spot: str) -> None:
+        """Arguments ascend within the parameter block, and point to buffers that the step declares."""
+        touched = {*step.reads, *step.writes}
+        end = 0
+        for number, argument in enumerate(step.arguments):
+            place = f"{spot}, argument {number}"
+            size = _argument_size(argument, place)
+            if not end <= argument.offset <= step.parameter_bytes - size or step.parameter_bytes >= 1 << 16:
+                raise refuse(place, f"it lies at {argument.offset} of {step.parameter_bytes} bytes, after {end}")
+            end = argument.offset + size
+            if isinstance(argument, (PointerArgument, TensorMapArgument)) and argument.buffer not in touched:
+                raise refuse(place, f"it points to buffer {argument.buffer}, which the step neither reads nor writes")
+
+
+def _argument_size(argument: Argument, spot: str) -> int:
+    """Bytes that a checked argument takes in the parameter block."""
+    if isinstance(argument, ScalarArgument):
+        check_dtype(argument.dtype, spot)
+        _check_size(argument.value, spot, "its value")
+        return DTYPES[argument.dtype].byte_size(1)
+    if isinstance(argument, HiddenArgument):
+        check_text(argument.name, spot, "its name")
+        _check_index(argument.size - 1, 256, spot, "its size")
+        return argument.size
+    if isinstance(argument, PointerArgument):
+        _check_size(argument.shift, spot, "its shift")
+        return 8
+    if isinstance(argument, ScratchArgument):
+        _check_size(argument.bytes, spot, "its size")
+        return 8
+    check_dtype(argument.dtype, spot)
+    rank = len(argument.dims)
+    if not 1 <= rank <= 5 or len(argument.strides) != rank - 1 or len(argument.box) != rank:
+        raise refuse(
+            spot, f"a tensor map of {rank} dims, {len(argument.strides)} strides and a box of {len(argument.box)}"
+        )
+    for size in (*argument.dims, *argument.strides, *argument.box):
+        _check_size(size, spot, "a size of the tensor map")
+    return 128
+
+
+def _step_words(step: Step) -> str:
+    if isinstance(step, EvaluateStep):
+        return step.op[:80]
+    if isinstance(step, (LaunchStep, CallStep)):
+        return step.entry[:80]
+    return "copy" if isinstance(step, CopyStep) else "shape"
