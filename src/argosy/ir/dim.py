@@ -33,9 +33,9 @@ __all__ = [
     "floordiv",
     "lone_symbol",
     "mod",
+    "substitute",
     "symbol_dim",
     "symbols_in",
-    "substitute",
 ]
 
 

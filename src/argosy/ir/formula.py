@@ -11,6 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias, Union
 
+import numpy as np
+
 from argosy.errors import ModelError
 from argosy.ir.dtype import BOOL, DType
 from argosy.ir.scalar import PRIMITIVES
@@ -89,16 +91,20 @@ class Formula:
         return self.step_dtypes(inputs)[-1]
 
     def __str__(self) -> str:
+        """The text form: `|x0, x1| t0 = mul(x0, 2.0); add(t0, x1)`, inputs, steps, the last of them the result."""
+
         def name(ref: Ref) -> str:
             if isinstance(ref, Constant):
-                return repr(ref.value)
+                value = ref.value
+                return ("true" if value else "false") if isinstance(value, bool) else repr(value)
             return f"x{ref}" if ref < self.arity else f"t{ref - self.arity}"
 
-        parts = []
+        steps = []
         for index, step in enumerate(self.steps):
-            target = f"[{step.dtype}]" if step.dtype is not None else ""
-            parts.append(f"t{index} = {step.primitive}{target}({', '.join(name(ref) for ref in step.args)})")
-        return "; ".join(parts)
+            target = "" if step.dtype is None else f"[{step.dtype}]"
+            left = "" if index == len(self.steps) - 1 else f"t{index} = "
+            steps.append(f"{left}{step.primitive}{target}({', '.join([name(ref) for ref in step.args])})")
+        return f"|{', '.join([f'x{index}' for index in range(self.arity)])}| {'; '.join(steps)}"
 
 
 def _step_dtype(step: Step, args: Sequence[DType | None]) -> DType:
@@ -145,6 +151,11 @@ class _Tracer:
 Operand: TypeAlias = Union["Expr", Scalar]
 
 
+def _plain(number: Scalar) -> Scalar:
+    """A numpy scalar as Python's, which it may pass for: constants are compared and written by their repr."""
+    return number.item() if isinstance(number, np.generic) else number
+
+
 class Expr:
     """A value inside a formula that is being traced: supports Python's operators and the primitives by name."""
 
@@ -157,11 +168,11 @@ class Expr:
 
     def apply(self, primitive: str, *others: Operand, dtype: DType | None = None) -> Expr:
         """`primitive(self, *others)` as a new step."""
-        refs = tuple(other.ref if isinstance(other, Expr) else Constant(other) for other in (self, *others))
+        refs = tuple(other.ref if isinstance(other, Expr) else Constant(_plain(other)) for other in (self, *others))
         return Expr(self._tracer, self._tracer.add(Step(primitive, refs, dtype)))
 
     def _swapped(self, primitive: str, left: Scalar) -> Expr:
-        return Expr(self._tracer, self._tracer.add(Step(primitive, (Constant(left), self.ref))))
+        return Expr(self._tracer, self._tracer.add(Step(primitive, (Constant(_plain(left)), self.ref))))
 
     def __getattr__(self, name: str) -> Callable[..., Expr]:
         key = name.rstrip("_")  # and_, or_, not_ are spelt so in Python
