@@ -90,7 +90,10 @@ class Weights:
                 return -reach, reach
             case "Gemm", 1:
                 transposed = any(entry.name == "transB" and entry.i for entry in node.attribute)
-                reach = self._reach(node, math.prod(shape[1:] if transposed else shape[:1]))
+                rows, columns = (
+                    extent for extent in shape if extent > 1
+                )  # one is stored with ones before, for a Reshape
+                reach = self._reach(node, columns if transposed else rows)
                 return -reach, reach
             case "BatchNormalization", 1:
                 # The end of a residual branch is small, or the sum over many blocks would grow without bound.
