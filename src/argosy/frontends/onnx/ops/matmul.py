@@ -1,0 +1,94 @@
+"""Matrix products."""
+
+from __future__ import annotations
+
+from argosy.frontends.onnx.node import Node
+from argosy.frontends.onnx.registry import CONTRIB, onnx_op
+from argosy.ir.dtype import INT32
+from argosy.ir.formula import Expr
+from argosy.ir.module import Value
+from argosy.ops.matmul import Dot
+from argosy.ops.view import Transpose, Unsqueeze
+
+
+@onnx_op("MatMul")
+def MatMul(node: Node) -> Value:
+    """numpy.matmul."""
+    return node.add(Dot(), node.input(0), node.input(1))
+
+
+@onnx_op("Gemm")
+def Gemm(node: Node) -> Value:
+    """Alpha A' B' + beta C, where A' and B' may be transposed; C is broadcast to the product's shape."""
+    node.ignore("broadcast")  # of opsets 1 and 6: where it is 0, C has the full shape already
+    alpha, beta = node.attr_float("alpha", 1.0), node.attr_float("beta", 1.0)
+    a = swap_axes(node, node.input(0)) if node.attr_flag("transA") else node.input(0)
+    b = swap_axes(node, node.input(1)) if node.attr_flag("transB") else node.input(1)
+    c = node.optional(2)
+    if not a.rank == b.rank == 2:
+        node.fail(f"A and B must have rank 2, found {a.type} and {b.type}")
+    if c is None or beta == 0.0:
+        return scaled_dot(node, a, b, alpha)
+    result, wide = a.dtype, a.dtype.compute
+    # The sum is rounded once, after C is added.
+    product = node.add(Dot(wide), a, b)
+
+    def total(p: Expr, q: Expr) -> Expr:
+        scaled = p if alpha == 1.0 else p * alpha
+        offset = q if wide is result else q.convert(wide)
+        added = scaled + (offset if beta == 1.0 else offset * beta)
+        return added if wide is result else added.convert(result)
+
+    return node.pointwise(total, product, c)
+
+
+@onnx_op("MatMulInteger", since=10)
+def MatMulInteger(node: Node) -> Value:
+    """(A - a_zero_point) (B - b_zero_point) with int32 sums; zero points per tensor, row of A or column of B."""
+    return integer_dot(node, node.input(0), node.optional(2), node.input(1), node.optional(3))
+
+
+def integer_dot(node: Node, a: Value, a_zero: Value | None, b: Value, b_zero: Value | None) -> Value:
+    """The int32 product of two 8-bit tensors without their zero points."""
+    if a_zero is not None and a_zero.rank == 1 and a.rank > 1:
+        a_zero = node.add(Unsqueeze((1,)), a_zero)  # one for each row
+    return node.add(Dot(INT32), without_zero_point(node, a, a_zero), without_zero_point(node, b, b_zero))
+
+
+def without_zero_point(node: Node, x: Value, zero_point: Value | None) -> Value:
+    """`x - zero_point` in int32; `x` itself where the zero point is absent or known to be 0."""
+    if zero_point is None or (zero_point.known is not None and not zero_point.known.any()):
+        return x
+    return node.pointwise(lambda x, z: x.convert(INT32) - z.convert(INT32), x, zero_point)
+
+
+@onnx_op("FusedMatMul", domain=CONTRIB)
+def FusedMatMul(node: Node) -> Value:
+    """Alpha A' B'; `transA` swaps the last two axes, `transBatchA` moves the first one behind the others before."""
+    a, b = node.input(0), node.input(1)
+    a = move_batch(node, a) if node.attr_flag("transBatchA") else a
+    b = move_batch(node, b) if node.attr_flag("transBatchB") else b
+    a = swap_axes(node, a) if node.attr_flag("transA") else a
+    b = swap_axes(node, b) if node.attr_flag("transB") else b
+    return scaled_dot(node, a, b, node.attr_float("alpha", 1.0))
+
+
+def move_batch(node: Node, x: Value) -> Value:
+    """Axis 0 moved before the last axis."""
+    return node.add(Transpose((*range(1, x.rank - 1), 0, x.rank - 1)), x) if x.rank > 2 else x
+
+
+def swap_axes(node: Node, x: Value) -> Value:
+    """The last two axes exchanged; a vector stays as it is."""
+    return node.add(Transpose((*range(x.rank - 2), x.rank - 1, x.rank - 2)), x) if x.rank > 1 else x
+
+
+def scaled_dot(node: Node, a: Value, b: Value, alpha: float) -> Value:
+    """Alpha a b, rounded once."""
+    if alpha == 1.0:
+        return node.add(Dot(), a, b)
+    result = a.dtype
+    product = node.add(Dot(result.compute), a, b)
+    if result.compute is result:
+        return node.pointwise(lambda p: p * alpha, product)
+    return node.pointwise(lambda p: (p * alpha).convert(result), product)
