@@ -1,0 +1,72 @@
+"""How an op reads an operand that may be absent, or that may be given as an attribute instead.
+
+Many ops take small integer tensors (axes, pads, repeats) that are attributes in one form of a program and
+run-time operands in another. `infer` asks `steering`, which answers in numbers and dims where these are
+known; `evaluate` asks `ints`, which answers in numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from argosy.errors import InternalError, ModelError
+from argosy.ir.dim import Dim, DimLike
+from argosy.ir.module import Value
+from argosy.ir.op import fresh
+from argosy.ir.types import Dims
+
+__all__ = ["ints", "length", "numbers", "present", "shape_text", "steering", "unknown_dims"]
+
+
+def present(operand: Value | None) -> Value:
+    """The operand, which the op can't do without."""
+    if operand is None:
+        raise InternalError("a required operand is absent")
+    return operand
+
+
+def steering(attribute: Sequence[DimLike] | None, operand: Value | None) -> Dims | None:
+    """The attribute, or what is known of the operand, flattened; None where neither is known."""
+    if attribute is not None:
+        return tuple(attribute)
+    if operand is None or operand.known is None:
+        return None
+    return tuple(operand.known.reshape(-1).tolist())
+
+
+def numbers(attribute: Sequence[int] | None, operand: Value | None) -> tuple[int, ...] | None:
+    """Like `steering`, for what can't be symbolic, such as axes: None where it is."""
+    found = steering(attribute, operand)
+    if found is None or any(isinstance(value, Dim) for value in found):
+        return None
+    return tuple(int(value) for value in found)
+
+
+def length(operand: Value | None) -> int | None:
+    """Number of elements of a 1-D operand, where that is a known number."""
+    if operand is None or operand.tensor.dims is None or len(operand.tensor.dims) != 1:
+        return None
+    size = operand.tensor.dims[0]
+    return size if isinstance(size, int) else None
+
+
+def ints(attribute: Sequence[DimLike] | None, value: Any, what: str) -> tuple[int, ...]:
+    """The attribute (bound already) or the run-time value as numbers; raises ModelError where there is neither."""
+    if attribute is not None:
+        return tuple(int(entry) for entry in attribute)
+    if value is None:
+        raise ModelError(f"{what} is given neither as an attribute nor as an operand")
+    return tuple(int(entry) for entry in np.asarray(value).reshape(-1))
+
+
+def unknown_dims(rank: int) -> Dims:
+    """Dims of which only the number is known."""
+    return tuple(fresh(f"{axis}_") for axis in range(rank))
+
+
+def shape_text(shape: Dims) -> str:
+    """Dims as an error shows them."""
+    return f"[{', '.join(map(str, shape))}]"
