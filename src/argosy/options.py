@@ -108,6 +108,7 @@ class CompileOptions:
     allow_tf32: bool = False
     fast_math: bool = False
     mode: str = "balanced"
+    slim: bool = False
     debug: bool = False
     jobs: int | None = None
 

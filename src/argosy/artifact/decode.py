@@ -35,7 +35,7 @@ from argosy.artifact.program import (
 )
 from argosy.errors import ArgosyError, ArtifactError
 from argosy.ir import module as ir
-from argosy.ir.dim import Symbol
+from argosy.ir.dim import DimLike, Symbol
 from argosy.ir.dtype import dtype
 from argosy.ir.formula import Constant as FormulaConstant
 from argosy.ir.formula import Formula, Step
@@ -99,6 +99,10 @@ class Decoder:
             found = self._types[text] = self._parsed(parse_type, text)
         return found
 
+    def dim(self, text: str) -> DimLike:
+        """A dim from its text."""
+        return self._parsed(parse_dim, text)  # type: ignore[no-any-return]
+
     def _parsed(self, parse: Callable[[str, Mapping[str, Symbol]], Any], text: str) -> Any:
         try:
             return parse(text, self._symbols)
@@ -134,7 +138,7 @@ class Decoder:
             case DTypeValue():
                 return dtype(value.name)
             case DimValue():
-                return self._parsed(parse_dim, value.text)
+                return self.dim(value.text)
             case TypeValue():
                 return self.type(value.text)
             case TupleValue():

@@ -6,6 +6,7 @@ What depends on weights alone becomes a prepare module, run once at load; the re
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from argosy.artifact.encode import Encoder, encode_symbols
 from argosy.artifact.plan import (
@@ -20,17 +21,79 @@ from argosy.artifact.plan import (
     Step,
     StraightBlock,
 )
+from argosy.ir.builder import Builder
 from argosy.ir.dim import Symbol, lone_symbol
 from argosy.ir.literal import Literal
 from argosy.ir.module import Constant, Instruction, Module, Value
+from argosy.ir.op import Env
 from argosy.ir.types import TensorType
 
 __all__ = ["evaluate_plan"]
 
 
-def evaluate_plan(module: Module) -> tuple[PlanRecord, dict[str, Literal]]:
-    """The plan of `module`, and the weights that it refers to, by hash."""
-    return _Planner(module).plan()
+def evaluate_plan(module: Module, *, prepare_now: bool = False) -> tuple[PlanRecord, dict[str, Literal]]:
+    """The plan of `module`, and the weights that it refers to, by hash.
+
+    `prepare_now` evaluates what depends on weights alone here, so that the prepared weights are stored
+    instead of the ones that the model came with.
+    """
+    return _Planner(prepare(module) if prepare_now else module).plan()
+
+
+def prepare(module: Module) -> Module:
+    """The module with what depends on weights alone evaluated, and unused weights gone."""
+    builder = Builder(module.name)
+    values: dict[tuple[Instruction, int], Value] = {
+        (parameter, 0): builder.adopt(parameter) for parameter in module.parameters
+    }
+    early = from_weights_alone(module)
+    constants: dict[tuple[Instruction, int], Any] = {}
+    for instruction in module.instructions:
+        if isinstance(instruction.op, Constant):
+            constants[instruction, 0] = instruction.op.literal
+        elif instruction in early:
+            arguments = [None if v is None else _array(constants[v.instruction, v.index]) for v in instruction.operands]
+            for index, result in enumerate(instruction.op.evaluate_in(Env(), *arguments)):
+                constants[instruction, index] = result
+        else:
+            operands = [None if v is None else _placed(v, values, constants, builder) for v in instruction.operands]
+            for index, value in enumerate(builder.keep(instruction, operands)):
+                values[instruction, index] = value
+    results = [_placed(value, values, constants, builder) for value in module.results]
+    return builder.module(list(zip(module.result_names, results, strict=True)))
+
+
+def _array(constant: Any) -> Any:
+    return constant.array() if isinstance(constant, Literal) else constant
+
+
+def _placed(
+    value: Value,
+    values: dict[tuple[Instruction, int], Value],
+    constants: dict[tuple[Instruction, int], Any],
+    builder: Builder,
+) -> Value:
+    """The value in the new module: a constant enters it when it is first read."""
+    key = value.instruction, value.index
+    if key not in values:
+        values[key] = builder.constant(constants[key], name=value.name)
+    return values[key]
+
+
+def from_weights_alone(module: Module) -> set[Instruction]:
+    """Pure instructions that read constants, directly or through each other, and nothing else."""
+    found: set[Instruction] = set()
+    for instruction in module.instructions:
+        sources = [operand.instruction for operand in instruction.operands if operand is not None]
+        if (
+            sources
+            and instruction.op.pure
+            and not instruction.op.modules()
+            and not any(_lone_symbols(kind) for kind in instruction.types)
+            and all(isinstance(source.op, Constant) or source in found for source in sources)
+        ):
+            found.add(instruction)
+    return found
 
 
 class _Planner:
@@ -44,7 +107,7 @@ class _Planner:
     def plan(self) -> tuple[PlanRecord, dict[str, Literal]]:
         module, encoder = self._module, self._encoder
         inputs, shapes = self._inputs()
-        prepared = self._from_weights_alone()
+        prepared = from_weights_alone(module)
         prepare: list[Step] = []
         body: list[Step] = []
         made: list[int] = []
@@ -95,21 +158,6 @@ class _Planner:
                     self._bound.add(symbol.name)
                     shapes.append(InputDim(symbol.name, place, axis))
         return tuple(bindings), tuple(shapes)
-
-    def _from_weights_alone(self) -> set[Instruction]:
-        """Pure instructions that read constants, directly or through each other, and nothing else."""
-        found: set[Instruction] = set()
-        for instruction in self._module.instructions:
-            sources = [operand.instruction for operand in instruction.operands if operand is not None]
-            if (
-                sources
-                and instruction.op.pure
-                and not instruction.op.modules()
-                and not any(True for kind in instruction.types for _ in _lone_symbols(kind))
-                and all(isinstance(source.op, Constant) or source in found for source in sources)
-            ):
-                found.add(instruction)
-        return found
 
     def _symbols_of(self, instruction: Instruction) -> Sequence[ShapeStep]:
         steps = []

@@ -10,11 +10,11 @@ from argosy.ir.types import TensorType, Type, map_dims, type_symbols
 from argosy.options import Dimensions
 from argosy.registry import did_you_mean
 
-__all__ = ["bind_types"]
+__all__ = ["bind_types", "wanted_values"]
 
 
-def bind_types(inputs: Mapping[str, Type], wanted: Dimensions) -> dict[str, Type]:
-    """The types of the inputs with dims bound or bounded as asked.
+def wanted_values(inputs: Mapping[str, Type], wanted: Dimensions) -> dict[str, DimLike]:
+    """What takes the place of each symbol: a number, or the symbol with other bounds.
 
     A shape that is given for one input binds its symbols in every input. Raises UsageError for an unknown
     symbol or input, and where a size contradicts the model.
@@ -39,6 +39,12 @@ def bind_types(inputs: Mapping[str, Type], wanted: Dimensions) -> dict[str, Type
             values[request.name] = request.values[0]
         elif not request.values:
             values[request.name] = symbol_dim(Symbol(request.name, request.lower, request.upper))
+    return values
+
+
+def bind_types(inputs: Mapping[str, Type], wanted: Dimensions) -> dict[str, Type]:
+    """The types of the inputs with dims bound or bounded as asked; raises UsageError as `wanted_values` does."""
+    values = wanted_values(inputs, wanted)
     bound = {name: map_dims(kind, lambda dim: substitute(dim, values)) for name, kind in inputs.items()}
     given = dict(wanted.shapes)
     return {

@@ -7,7 +7,7 @@ data-dependent instructions produce. Values are dropped after their last use.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -18,9 +18,9 @@ from argosy.ir.module import Instruction, Module
 from argosy.ir.op import Env
 from argosy.ir.types import TensorType, Type
 
-__all__ = ["Interpreter", "bind_symbols", "run_module"]
+__all__ = ["Interpreter", "Observer", "bind_symbols", "evaluate", "run_module"]
 
-Observer = Callable[[Instruction, tuple[Any, ...]], None]
+Observer: TypeAlias = Callable[[Instruction, tuple[Any, ...]], None]
 
 
 def bind_symbols(kind: Type, value: Any, env: Env, what: str) -> None:
@@ -99,7 +99,7 @@ class Interpreter:
         with np.errstate(all="ignore"):
             for instruction, operands, first, defines, dead in self._steps:
                 inputs = [None if slot is None else values[slot] for slot in operands]
-                results = _evaluate(instruction, env, inputs)
+                results = evaluate(instruction, env, inputs)
                 values[first : first + len(results)] = results
                 if defines:
                     for kind, result in zip(instruction.types, results, strict=True):
@@ -111,7 +111,8 @@ class Interpreter:
         return tuple(values[slot] for slot in self._results)
 
 
-def _evaluate(instruction: Instruction, env: Env, inputs: Sequence[Any]) -> tuple[Any, ...]:
+def evaluate(instruction: Instruction, env: Env, inputs: Sequence[Any]) -> tuple[Any, ...]:
+    """Results of one instruction; errors come out as ArgosyError naming the node."""
     try:
         results = instruction.op.evaluate_in(env, *inputs)
     except ArgosyError as error:

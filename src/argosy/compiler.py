@@ -1,0 +1,177 @@
+"""The compiler's front door: model in, artifact out."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from argosy.artifact.artifact import PRODUCER, Artifact, CompiledVariant
+from argosy.artifact.encode import encode_program, encode_symbols
+from argosy.artifact.manifest import SCHEMA, SLIM, Manifest, ModelInfo, ValueInfo
+from argosy.artifact.program import ProgramRecord
+from argosy.errors import CompileError, UsageError
+from argosy.ir.binding import wanted_values
+from argosy.ir.dim import Symbol
+from argosy.ir.hashing import model_hash
+from argosy.ir.literal import Literal
+from argosy.ir.program import Program
+from argosy.ir.types import TensorType, Type, type_symbols
+from argosy.options import CompileOptions, Dimensions, DimValue
+from argosy.passes.bind_dims import BindDims
+from argosy.passes.manager import PassManager, Phase
+from argosy.targets.base import Target, find_arch, make_target
+
+__all__ = ["CompileOptions", "Target", "compile", "compile_program", "load_onnx", "make_target", "resolve_targets"]
+
+log = logging.getLogger("argosy.compile")
+
+
+def load_onnx(
+    model: str | Path | bytes | Program | Any,
+    *,
+    dims: Mapping[str, DimValue] | Dimensions | None = None,
+    skip_unknown: bool = False,
+    strict: bool = False,
+) -> Program:
+    """The program of an ONNX model: a path, bytes, a ModelProto, or a Program (given back, with dims bound).
+
+    `dims` binds or bounds symbolic dims: {"N": 4}, {"N": "1..512"}; several values (for specialised code) leave
+    the program as it is. `skip_unknown` turns unsupported nodes into placeholders, good for looking at the
+    rest. `strict` refuses what is else accepted with a warning. Raises ModelError, and UnsupportedError with
+    every unsupported node.
+    """
+    wanted = Dimensions.of(dims)
+    if isinstance(model, Program):
+        return bind_program(model, wanted)
+    from argosy.frontends.onnx import ImportOptions, load  # noqa: PLC0415 - a program needs no ONNX
+
+    return load(model, ImportOptions(wanted, skip_unknown, strict))
+
+
+def bind_program(program: Program, wanted: Dimensions) -> Program:
+    """The program with dims bound or bounded as asked."""
+    values = wanted_values(program.inputs, wanted)
+    if not values:
+        return program
+    main = PassManager((Phase("bind", (BindDims.of(values),)),)).run(program.main)
+    return dataclasses.replace(program, main=main)
+
+
+def compile(  # noqa: A001, PLR0913 - the field's word, and its usual options
+    model: str | Path | bytes | Program | Any,
+    *,
+    targets: Sequence[str | Target] = ("native",),
+    precision: str = "fp32",
+    dims: Mapping[str, DimValue] | Dimensions | None = None,
+    strict: bool = False,
+    accuracy: str = "standard",
+    allow_tf32: bool = False,
+    fast_math: bool = False,
+    mode: str = "balanced",
+    weights: str = "embed",
+    slim: bool = False,
+    debug: bool = False,
+    jobs: int | None = None,
+) -> Artifact:
+    """Compile a model (a path, bytes, ModelProto or Program) for `targets` into one artifact.
+
+    `targets` are arch names as `--arch` takes them, or targets of `make_target`. `weights` says what `save`
+    does with them by default. Raises ModelError, UsageError and CompileError. No device is needed or asked,
+    but for `native`.
+    """
+    options = CompileOptions(
+        precision, Dimensions.of(dims), strict, accuracy, allow_tf32, fast_math, mode, slim, debug, jobs
+    )
+    chosen = resolve_targets(targets)
+    program = load_onnx(model, dims=options.dims, strict=strict)
+    return compile_program(program, chosen, options, weights=weights)
+
+
+def resolve_targets(names: Sequence[str | Target]) -> tuple[Target, ...]:
+    """Targets for arch names, without repetitions. Raises UsageError for an unknown name, or for none at all."""
+    found: dict[Target, None] = {}
+    for name in names:
+        for part in name.split(",") if isinstance(name, str) else (name,):
+            target = part if isinstance(part, Target) else _native() if part == "native" else find_arch(part.strip())
+            found[target] = None
+    if not found:
+        raise UsageError("no arch is given", hint="for example --arch ref")
+    return tuple(found)
+
+
+def _native() -> Target:
+    """The best target for this machine. This version generates no native code yet, so that is the reference."""
+    log.info("this version generates no native code: the artifact runs on ref")
+    return find_arch("ref")
+
+
+def compile_program(
+    program: Program, targets: Sequence[Target], options: CompileOptions, *, weights: str = "embed"
+) -> Artifact:
+    """Compile a program for targets that were resolved already; see `compile`."""
+    built = _Build(program, options)
+    for target in targets:
+        if target.needs_variant:
+            built.add(target)
+    return built.artifact(weights)
+
+
+class _Build:
+    """One artifact in the making: variants come one by one, weights are collected once."""
+
+    def __init__(self, program: Program, options: CompileOptions) -> None:
+        self._program = program
+        self._options = options
+        self._variants: list[CompiledVariant] = []
+        self._record: ProgramRecord | None = None
+        self._weights: dict[str, Literal] = {}
+        if not options.slim:
+            self._record, self._weights = encode_program(program)
+
+    def add(self, target: Target) -> None:
+        """Run the target's pipeline and add its variant."""
+        log.info("compiling for %s", target.arch)
+        module = PassManager(tuple(target.pipeline(self._options))).run(self._program.main)
+        lowered = target.lower(module, self._options)
+        key = lowered.variant.record.key
+        if any(key == other.record.key for other in self._variants):
+            raise CompileError(f"two of the targets give the same variant: {lowered.variant.record.words}")
+        self._variants.append(lowered.variant)
+        self._weights.update(lowered.weights)
+
+    def artifact(self, weights: str) -> Artifact:
+        """The artifact with what was added."""
+        if self._options.slim and not self._variants:
+            raise UsageError("a slim artifact needs a variant", hint="ref has none: leave out --slim, or add an arch")
+        program = self._program
+        manifest = Manifest(
+            SCHEMA,
+            PRODUCER,
+            ModelInfo(program.metadata.get("graph", ""), model_hash(program)),
+            inputs=tuple(_value_info(name, kind) for name, kind in program.inputs.items()),
+            outputs=tuple(_value_info(name, kind) for name, kind in program.outputs.items()),
+            features=(SLIM,) if self._options.slim else (),
+            symbols=encode_symbols(_symbols(program)),
+            variants=tuple(variant.record for variant in self._variants),
+            options={"precision": self._options.precision},
+        )
+        return Artifact(
+            manifest, program=self._record, compiled=self._variants, weights=self._weights, storage=weights
+        )
+
+
+def _symbols(program: Program) -> list[Symbol]:
+    kinds = (*program.inputs.values(), *program.outputs.values())
+    found = {symbol.name: symbol for kind in kinds for symbol in type_symbols(kind)}
+    return list(found.values())
+
+
+def _value_info(name: str, kind: Type) -> ValueInfo:
+    dims = None
+    if isinstance(kind, TensorType) and kind.dims is not None:
+        dims = tuple(dim if isinstance(dim, int) else str(dim) for dim in kind.dims)
+    return ValueInfo(name, str(kind), dims)
+

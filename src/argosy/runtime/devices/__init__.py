@@ -1,0 +1,1 @@
+"""What variants run on, a kind of device per file."""

@@ -1,0 +1,94 @@
+"""Checks what a caller feeds: names, element types, shapes. Every refusal says what was expected."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from argosy.errors import UsageError
+from argosy.ir.dtype import STRING, dtype_of
+from argosy.ir.types import MapType, OptionalType, SequenceType, TensorType, Type
+from argosy.registry import did_you_mean
+
+__all__ = ["check_inputs"]
+
+
+def check_inputs(given: Mapping[str, Any], expected: Mapping[str, Type]) -> list[Any]:
+    """The inputs in the model's order, as the runtime takes them. Raises UsageError where they don't fit."""
+    if not isinstance(given, Mapping):
+        raise UsageError(
+            f"inputs are given as {type(given).__name__}, expected a mapping from name to value",
+            hint=f"the model takes: {_summary(expected)}",
+        )
+    for name in given:
+        if name not in expected:
+            raise UsageError(
+                f"the model has no input {name!r}",
+                hint=did_you_mean(str(name), list(expected)) or f"it takes: {_summary(expected)}",
+            )
+    checked = []
+    for name, kind in expected.items():
+        if name not in given:
+            if not isinstance(kind, OptionalType):
+                raise UsageError(f"the input {name!r} is missing", hint=f"the model takes: {_summary(expected)}")
+            checked.append(None)
+            continue
+        checked.append(_check(given[name], kind, f"input {name!r}"))
+    return checked
+
+
+def _summary(expected: Mapping[str, Type]) -> str:
+    return ", ".join(f"{name}: {kind}" for name, kind in expected.items())
+
+
+def _check(value: Any, kind: Type, where: str) -> Any:
+    if isinstance(kind, OptionalType):
+        return None if value is None else _check(value, kind.element, where)
+    if isinstance(kind, SequenceType):
+        if not isinstance(value, (list, tuple)):
+            raise UsageError(f"expected a list ({kind}), found {type(value).__name__}", where=where)
+        return [_check(item, kind.element, f"{where}, item {index}") for index, item in enumerate(value)]
+    if isinstance(kind, MapType):
+        if not isinstance(value, dict):
+            raise UsageError(f"expected a dict ({kind}), found {type(value).__name__}", where=where)
+        return value
+    return _check_tensor(value, kind, where)
+
+
+def _check_tensor(value: Any, kind: TensorType, where: str) -> Any:
+    if value is None:
+        raise UsageError(f"expected {kind}, found None", where=where)
+    if not isinstance(value, np.ndarray):
+        value = _as_array(value, kind, where)
+    try:
+        found = dtype_of(value.dtype)
+    except Exception as error:
+        if value.dtype.kind == "O" and kind.dtype is STRING:
+            found = STRING
+        else:
+            raise UsageError(f"expected {kind}, found an array of {value.dtype}", where=where) from error
+    if found is not kind.dtype:
+        raise UsageError(f"expected {kind}, found {found}{list(value.shape)}", where=where)
+    if found is STRING and value.dtype != object:
+        value = value.astype(object)
+    if kind.dims is not None:
+        fits = len(kind.dims) == value.ndim and all(
+            not isinstance(dim, int) or dim == size for dim, size in zip(kind.dims, value.shape, strict=True)
+        )
+        if not fits:
+            raise UsageError(f"expected {kind}, found {found}{list(value.shape)}", where=where)
+    return value
+
+
+def _as_array(value: Any, kind: TensorType, where: str) -> Any:
+    """Something that is no numpy array: DLPack tensors keep their type, Python numbers and lists take the model's."""
+    if hasattr(value, "__dlpack__"):
+        return np.from_dlpack(value)
+    if isinstance(value, np.generic):
+        return np.asarray(value)
+    try:
+        return np.asarray(value, dtype=kind.dtype.numpy)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise UsageError(f"expected {kind}, found {type(value).__name__}: {error}", where=where) from None

@@ -1,0 +1,193 @@
+"""A session: an artifact made ready on this machine, to be run any number of times from any thread."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from threading import BoundedSemaphore, Lock
+from typing import Any
+
+import numpy as np
+
+from argosy.artifact.artifact import Artifact
+from argosy.artifact.decode import decode_symbols
+from argosy.artifact.manifest import ValueInfo
+from argosy.artifact.weights import Supplied
+from argosy.errors import DeviceError, InternalError, UsageError
+from argosy.ir.dim import lone_symbol
+from argosy.ir.dtype import dtype_of
+from argosy.ir.interpreter import Interpreter, Observer
+from argosy.ir.op import Env
+from argosy.ir.parser import parse_type
+from argosy.ir.types import TensorType, Type
+from argosy.registry import did_you_mean
+from argosy.runtime.devices.host import load_variant
+from argosy.runtime.executor import Runnable
+from argosy.runtime.inputs import check_inputs
+from argosy.runtime.selection import Choice, select
+
+__all__ = ["Session"]
+
+
+class Session:
+    """Runs an artifact on this machine.
+
+    `source` is an Artifact, a path or bytes. `device` chooses among the devices (by default the best one that
+    fits), `threads` and `max_concurrency` bound what one run and all runs together use, `weights` supplies
+    weights that the artifact leaves out, `exact` refuses variants of another arch, `native_code=False` runs
+    `ref` only. Raises ArtifactError for a bad artifact, DeviceError where nothing fits.
+    """
+
+    def __init__(  # noqa: PLR0913 - the public form
+        self,
+        source: Artifact | str | os.PathLike[str] | bytes,
+        *,
+        device: str | None = None,
+        threads: int | None = None,
+        max_concurrency: int | None = None,
+        weights: Supplied | None = None,
+        exact: bool = False,
+        native_code: bool = True,
+    ) -> None:
+        for name, value in (("threads", threads), ("max_concurrency", max_concurrency)):
+            if value is not None and value < 1:
+                raise UsageError(f"{name} is {value}, expected at least 1")
+        self._artifact = source if isinstance(source, Artifact) else Artifact.open(source, weights=weights)
+        self._exact = exact
+        manifest = self._artifact.manifest
+        symbols = decode_symbols(manifest.symbols)
+        self.inputs: dict[str, Type] = _types(manifest.inputs, symbols)
+        self.outputs: dict[str, Type] = _types(manifest.outputs, symbols)
+        self._selection = select(
+            self._artifact.variants,
+            device=device,
+            native_code=native_code,
+            slim=self._artifact.is_slim,
+            where=self._artifact.where,
+        )
+        self._loaded: dict[str, Runnable] = {}
+        self._lock = Lock()
+        self._gate = BoundedSemaphore(max_concurrency) if max_concurrency else None
+        self._runs = itertools.count()
+        self._pool: ThreadPoolExecutor | None = None
+        self._runnable(self._general)
+
+    @property
+    def _general(self) -> Choice:
+        """The best choice that takes every size."""
+        fitting = self._selection.fitting
+        return next((choice for choice in fitting if choice.variant is None or not choice.variant.dims), fitting[0])
+
+    @property
+    def variant(self) -> str:
+        """What runs, in words. Specialised variants are chosen at each run, by the sizes of the inputs."""
+        return self._general.words
+
+    @property
+    def why(self) -> str:
+        """The choice among the variants, a line each with its reason."""
+        return str(self._selection)
+
+    @property
+    def memory(self) -> int:
+        """Bytes of the weights that the artifact holds; what runs is mapped, not copied."""
+        return sum(weight.bytes for weight in self._artifact.manifest.weights.values())
+
+    def run(self, inputs: Mapping[str, Any], outputs: Sequence[str] | None = None) -> dict[str, Any]:
+        """Run once: values by output name, in the model's order, or those named in `outputs`.
+
+        Tensors are numpy arrays, strings object arrays, sequences lists, an absent optional None. Raises
+        UsageError naming what was expected where an input does not fit. Safe to call from many threads.
+        """
+        return self.observe(inputs, None, outputs)
+
+    def observe(
+        self, inputs: Mapping[str, Any], observer: Observer | None, outputs: Sequence[str] | None = None
+    ) -> dict[str, Any]:
+        """Like `run`, and calls `observer` with each instruction and its results as they are computed."""
+        arguments = check_inputs(inputs, self.inputs)
+        wanted = self._wanted(outputs)
+        runnable = self._runnable(self._choose(arguments))
+        env = Env({}, next(self._runs))
+        if self._gate is None:
+            results = runnable.run(arguments, env, observer)
+        else:
+            with self._gate:
+                results = runnable.run(arguments, env, observer)
+        named = dict(zip(self.outputs, results, strict=True))
+        return {name: _own(named[name], arguments, self.outputs[name], name) for name in wanted}
+
+    def run_async(self, inputs: Mapping[str, Any], stream: Any = None) -> Future[dict[str, Any]]:
+        """Start a run and return a future for its outputs. `stream` is for GPU variants, which order work on it."""
+        if stream is not None:
+            raise DeviceError(f"{self.variant} has no streams", hint="leave the stream out")
+        with self._lock:
+            if self._pool is None:
+                self._pool = ThreadPoolExecutor(max_workers=os.cpu_count() or 1, thread_name_prefix="argosy")
+            pool = self._pool
+        return pool.submit(self.run, inputs)
+
+    def _wanted(self, outputs: Sequence[str] | None) -> Sequence[str]:
+        if outputs is None:
+            return list(self.outputs)
+        for name in outputs:
+            if name not in self.outputs:
+                raise UsageError(
+                    f"the model has no output {name!r}",
+                    hint=did_you_mean(name, list(self.outputs)) or f"it gives: {', '.join(self.outputs)}",
+                )
+        return outputs
+
+    def _choose(self, arguments: Sequence[Any]) -> Choice:
+        """The specialised variant whose dims these arguments have, else the general one."""
+        fitting = self._selection.fitting
+        if not any(choice.variant and choice.variant.dims for choice in fitting):
+            return fitting[0]
+        sizes: dict[str, int] = {}
+        for kind, argument in zip(self.inputs.values(), arguments, strict=True):
+            for dim, size in zip(getattr(kind, "dims", None) or (), np.shape(argument), strict=False):
+                symbol = lone_symbol(dim)
+                if symbol is not None:
+                    sizes.setdefault(symbol.name, size)
+        for choice in fitting:
+            if choice.variant is None or all(sizes.get(name) == size for name, size in choice.variant.dims.items()):
+                return choice
+        raise DeviceError(
+            f"no variant takes these sizes: {', '.join(f'{name}={size}' for name, size in sizes.items())}",
+            where=self._artifact.where,
+        )
+
+    def _runnable(self, choice: Choice) -> Runnable:
+        key = choice.variant.key if choice.variant else ""
+        found = self._loaded.get(key)
+        if found is None:
+            with self._lock:
+                found = self._loaded.get(key)
+                if found is None:
+                    found = self._loaded[key] = (
+                        load_variant(self._artifact, choice.variant)
+                        if choice.variant
+                        else Interpreter(self._artifact.program().main)
+                    )
+        return found
+
+
+def _types(infos: Sequence[ValueInfo], symbols: Mapping[str, Any]) -> dict[str, Type]:
+    return {info.name: parse_type(info.type, symbols) for info in infos}
+
+
+def _own(value: Any, arguments: Sequence[Any], kind: Type, name: str) -> Any:
+    """A result that is the caller's: contiguous, writable, and not one of the arguments or a weight."""
+    if isinstance(value, list):
+        return [_own(item, arguments, getattr(kind, "element", kind), name) for item in value]
+    if value is None or isinstance(value, dict):
+        return value
+    array = np.asarray(value)
+    if isinstance(kind, TensorType) and dtype_of(array.dtype) is not kind.dtype:
+        raise InternalError(f"computed as {array.dtype}, declared {kind}", where=f"output {name!r}")
+    shared = any(isinstance(a, np.ndarray) and np.may_share_memory(a, array) for a in arguments)
+    if shared or not array.flags.writeable or not array.flags.c_contiguous:
+        return array.copy(order="C")
+    return array

@@ -1,0 +1,117 @@
+"""What a target is: a name, a literal list of passes, and a way to make a variant of the result."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from argosy.artifact.artifact import CompiledVariant
+from argosy.errors import DeviceError, UsageError
+from argosy.ir.literal import Literal
+from argosy.ir.module import Module
+from argosy.options import CompileOptions
+from argosy.passes.manager import Phase
+from argosy.registry import Registry, did_you_mean
+
+__all__ = ["TARGETS", "ArchInfo", "Lowered", "Target", "find_arch", "known_archs", "make_target"]
+
+TARGETS: Registry[str, type[Target]] = Registry("target", "argosy.targets")
+
+
+@dataclass(frozen=True, slots=True)
+class ArchInfo:
+    """A line of `argosy arches`: a name that `--arch` takes, what it is, and how far it has been tried.
+
+    `tier` is one of: run on hardware, emulated, compiled and checked in structure only, not built by the toolchain.
+    """
+
+    name: str
+    family: str
+    words: str
+    tier: str
+
+
+@dataclass(frozen=True, slots=True)
+class Lowered:
+    """What a target makes of one module: the variant, and the weights that its plan refers to, by hash."""
+
+    variant: CompiledVariant
+    weights: Mapping[str, Literal]
+
+
+class Target(ABC):
+    """Base of the targets. An instance is one arch with its options: frozen, and comparable by value."""
+
+    name: ClassVar[str]
+
+    @classmethod
+    @abstractmethod
+    def archs(cls) -> Sequence[ArchInfo]:
+        """What the target compiles for."""
+
+    @classmethod
+    @abstractmethod
+    def for_arch(cls, arch: str) -> Target | None:
+        """The target for an arch by the name that `--arch` takes, None where the name is not one of its own."""
+
+    @property
+    @abstractmethod
+    def arch(self) -> str:
+        """The arch, as the manifest names it."""
+
+    @property
+    def is_cross_compile(self) -> bool:
+        """True where the arch was named rather than read from a device: then no device is ever asked."""
+        return False
+
+    @property
+    def needs_variant(self) -> bool:
+        """False where an artifact runs on it without any code of its own."""
+        return True
+
+    def context(self) -> Any:
+        """A device to run on. Raises DeviceError for a target that only compiles."""
+        raise DeviceError(f"the target {self.arch} has no device here", hint="run the artifact with argosy.Session")
+
+    @abstractmethod
+    def pipeline(self, options: CompileOptions) -> Sequence[Phase]:
+        """The passes, in named phases, in the order in which they run."""
+
+    @abstractmethod
+    def lower(self, module: Module, options: CompileOptions) -> Lowered:
+        """The variant that runs `module`, which has gone through the pipeline."""
+
+
+def find_arch(name: str) -> Target:
+    """The target for an arch; raises UsageError with a suggestion for an unknown one."""
+    for _, kind in sorted(TARGETS.items()):
+        target = kind.for_arch(name)
+        if target is not None:
+            return target
+    known = [info.name for info in known_archs()]
+    raise UsageError(
+        f"there is no arch {name!r} in this version of Argosy",
+        hint=did_you_mean(name, known) or f"argosy arches lists them: {', '.join(known)}",
+    )
+
+
+def known_archs() -> list[ArchInfo]:
+    """Every arch of every target."""
+    return [info for _, kind in sorted(TARGETS.items()) for info in kind.archs()]
+
+
+def make_target(name: str, **fields: Any) -> Target:
+    """The target `name` with the given fields, frozen; goes into `targets=[...]` of `argosy.compile`.
+
+    Raises UsageError for an unknown target or field.
+    """
+    kind = TARGETS.get(name)
+    if kind is None:
+        known = [key for key, _ in TARGETS.items()]
+        raise UsageError(f"there is no target {name!r}", hint=did_you_mean(name, known) or f"known: {', '.join(known)}")
+    try:
+        return kind(**fields)
+    except TypeError as error:
+        raise UsageError(f"the target {name} does not take these fields: {error}") from None
