@@ -248,8 +248,13 @@ def parts(
 
 def artifact(*variants: VariantRecord, **changed: Any) -> bytes:
     """The bytes of a valid artifact."""
+    return written(*parts(*(variants or (variant(),)), **changed))
+
+
+def written(manifest: Manifest, contents: Mapping[str, Content]) -> bytes:
+    """The bytes of an artifact with these parts."""
     file = io.BytesIO()
-    write_artifact(file, *parts(*(variants or (variant(),)), **changed))
+    write_artifact(file, manifest, contents)
     return file.getvalue()
 
 
