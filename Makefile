@@ -6,7 +6,7 @@ export PATH := $(abspath $(VENV))/bin:$(PATH)
 INSTALLED := $(VENV)/.argosy-installed
 WORKERS ?= 2
 
-.PHONY: help install check format test conformance budgets nightly docs models golden
+.PHONY: help install check format demo test conformance budgets nightly docs models golden
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -27,6 +27,10 @@ check: install ## format, lint, types, layers
 format: install ## write what `check` would complain about, where a tool can
 	ruff format
 	ruff check --fix
+
+demo: install ## fetch a small model, compile it, run it on files of this repository
+	python scripts/fetch_models.py magika-model
+	python scripts/demo.py
 
 test: install models ## the tests that every change runs
 	pytest -n $(WORKERS)
