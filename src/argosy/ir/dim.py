@@ -9,12 +9,14 @@ neither decides, the answer is "unknown" and the caller must decline.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, TypeAlias, Union
 
 from argosy.errors import InternalError, ModelError
+from argosy.ir import interval
+from argosy.ir.interval import Interval
 from argosy.ir.lexer import RESERVED, is_word, quote
 
 __all__ = [
@@ -163,8 +165,8 @@ def _normal(sums: dict[Monomial, int]) -> DimLike:
     kept = [(monomial, c) for monomial, c in sums.items() if c]
     if not kept:
         return 0
-    if len(kept) == 1 and not kept[0][0]:
-        return kept[0][1]
+    if len(kept) == 1:
+        return Dim(tuple(kept)) if kept[0][0] else kept[0][1]
     return Dim(tuple(sorted(kept, key=_sort_key)))
 
 
@@ -184,8 +186,10 @@ def _split_divisible(dim: DimLike, divisor: int) -> tuple[DimLike, DimLike]:
     quotient: dict[Monomial, int] = {}
     rest: dict[Monomial, int] = {}
     for monomial, coefficient in _terms(dim):
-        whole, left = divmod(coefficient, divisor) if not monomial else (
-            (coefficient // divisor, 0) if coefficient % divisor == 0 else (0, coefficient)
+        whole, left = (
+            divmod(coefficient, divisor)
+            if not monomial
+            else ((coefficient // divisor, 0) if coefficient % divisor == 0 else (0, coefficient))
         )
         if whole:
             quotient[monomial] = whole
@@ -213,49 +217,37 @@ def _exact_quotient(left: DimLike, right: DimLike) -> DimLike | None:
     return _normal(sums)
 
 
-def _known_positive(dim: DimLike) -> bool:
-    low = bounds(dim)[0]
-    return low is not None and low > 0
+def _divide(function: str, left: DimLike, right: DimLike, divide: Callable[[int, int], int]) -> DimLike:
+    if isinstance(right, int):
+        if right == 0:
+            raise ModelError(f"the dim {left} is divided by zero")
+        if isinstance(left, int):
+            return divide(left, right)
+        if right > 0:
+            quotient, rest = _split_divisible(left, right)
+            return quotient + (divide(rest, right) if isinstance(rest, int) else _call(function, rest, right))
+    elif left == 0:
+        return 0
+    exact = _exact_quotient(left, right)
+    return exact if exact is not None else _call(function, left, right)
 
 
 def floordiv(left: DimLike, right: DimLike) -> DimLike:
-    """`left` divided by `right`, rounded down. Dividing by zero raises ModelError."""
-    if isinstance(right, int):
-        if right == 0:
-            raise ModelError(f"the dim {left} is divided by zero")
-        if isinstance(left, int):
-            return left // right
-        if right > 0:
-            quotient, rest = _split_divisible(left, right)
-            if isinstance(rest, int):
-                return _combine(quotient, rest // right, 1)
-            return _combine(quotient, _call("floordiv", rest, right), 1)
-    elif left == 0:
-        return 0
-    exact = _exact_quotient(left, right)
-    return exact if exact is not None else _call("floordiv", left, right)
+    """`left` divided by `right`, rounded down. Dividing by zero raises ModelError.
+
+    A symbolic divisor counts as different from zero: `N // N` is 1. Where it turns out to be zero in a run,
+    evaluation raises, unless the quotient was exact.
+    """
+    return _divide("floordiv", left, right, int.__floordiv__)
 
 
 def ceildiv(left: DimLike, right: DimLike) -> DimLike:
-    """`left` divided by `right`, rounded up. Dividing by zero raises ModelError."""
-    if isinstance(right, int):
-        if right == 0:
-            raise ModelError(f"the dim {left} is divided by zero")
-        if isinstance(left, int):
-            return -(-left // right)
-        if right > 0:
-            quotient, rest = _split_divisible(left, right)
-            if isinstance(rest, int):
-                return _combine(quotient, -(-rest // right), 1)
-            return _combine(quotient, _call("ceildiv", rest, right), 1)
-    elif left == 0:
-        return 0
-    exact = _exact_quotient(left, right)
-    return exact if exact is not None else _call("ceildiv", left, right)
+    """`left` divided by `right`, rounded up. Divisors as in `floordiv`."""
+    return _divide("ceildiv", left, right, lambda a, b: -(-a // b))
 
 
 def mod(left: DimLike, right: DimLike) -> DimLike:
-    """`left - floordiv(left, right) * right`: the remainder with the sign of `right`."""
+    """`left - floordiv(left, right) * right`: the remainder with the sign of `right`. Divisors as in `floordiv`."""
     if isinstance(right, int):
         if right == 0:
             raise ModelError(f"the dim {left} is divided by zero")
@@ -264,7 +256,7 @@ def mod(left: DimLike, right: DimLike) -> DimLike:
         if right > 0:
             rest = _split_divisible(left, right)[1]
             return rest % right if isinstance(rest, int) else _call("mod", rest, right)
-    elif left == 0 or _exact_quotient(left, right) is not None:
+    if left == 0 or _exact_quotient(left, right) is not None:
         return 0
     return _call("mod", left, right)
 
@@ -300,98 +292,49 @@ FUNCTIONS: Final[dict[str, Callable[[DimLike, DimLike], DimLike]]] = {
     "max": dim_max,
 }
 
-Bound: TypeAlias = tuple[int | None, int | None]
 
-
-def bounds(dim: DimLike) -> Bound:
-    """Interval that holds every value of `dim`; None where a side is unbounded."""
+def bounds(dim: DimLike) -> Interval:
+    """Interval that holds every value of `dim`."""
     if isinstance(dim, int):
         return dim, dim
-    low: int | None = 0
-    high: int | None = 0
+    total: Interval = (0, 0)
     for monomial, coefficient in dim.terms:
-        part: Bound = (1, 1)
+        term: Interval = (coefficient, coefficient)
         for atom in monomial:
-            part = _interval_product(part, _atom_bounds(atom))
-        part = _interval_product(part, (coefficient, coefficient))
-        low = None if low is None or part[0] is None else low + part[0]
-        high = None if high is None or part[1] is None else high + part[1]
-    return low, high
+            term = interval.multiply(term, _atom_bounds(atom))
+        total = interval.add(total, term)
+    return total
 
 
 @lru_cache(maxsize=4096)
-def _atom_bounds(atom: Atom) -> Bound:
+def _atom_bounds(atom: Atom) -> Interval:
     if isinstance(atom, Symbol):
         return atom.lower, atom.upper
-    left, right = bounds(atom.left), bounds(atom.right)
-    if atom.function in ("min", "max"):
-        return _extreme_bounds(atom.function, left, right)
-    if right[0] is None or right[0] <= 0:
-        return None, None
-    if atom.function == "mod":
-        return 0, None if right[1] is None else right[1] - 1
-    divide: Callable[[int, int], int] = (
-        (lambda a, b: a // b) if atom.function == "floordiv" else (lambda a, b: -(-a // b))
-    )
-    low = None if left[0] is None else divide(left[0], right[0] if left[0] < 0 else right[1] or right[0])
-    if left[0] is not None and left[0] >= 0 and right[1] is None:
-        low = 0
-    high = None if left[1] is None else divide(left[1], right[0])
-    if left[1] is not None and left[1] < 0:
-        high = 0
-    return low, high
-
-
-def _extreme_bounds(function: str, left: Bound, right: Bound) -> Bound:
-    if function == "max":
-        lows = [side for side in (left[0], right[0]) if side is not None]
-        high = None if left[1] is None or right[1] is None else max(left[1], right[1])
-        return (max(lows) if lows else None), high
-    highs = [side for side in (left[1], right[1]) if side is not None]
-    low = None if left[0] is None or right[0] is None else min(left[0], right[0])
-    return low, (min(highs) if highs else None)
-
-
-def _interval_product(left: Bound, right: Bound) -> Bound:
-    """Product of two intervals; an unbounded side is treated as infinite, and 0 * infinity as 0."""
-    low: float | None = None
-    high: float | None = None
-    for a in (-float("inf") if left[0] is None else left[0], float("inf") if left[1] is None else left[1]):
-        for b in (-float("inf") if right[0] is None else right[0], float("inf") if right[1] is None else right[1]):
-            product = 0 if a == 0 or b == 0 else a * b
-            low = product if low is None or product < low else low
-            high = product if high is None or product > high else high
-    return _finite(low), _finite(high)
-
-
-def _finite(value: float | None) -> int | None:
-    return int(value) if value is not None and value not in (float("inf"), -float("inf")) else None
+    return interval.call(atom.function, bounds(atom.left), bounds(atom.right))
 
 
 def equal(left: DimLike, right: DimLike) -> bool | None:
     """True or False where that is certain for every value of the symbols, else None."""
+    if left is right or left == right:
+        return True
     difference = left - right
     if isinstance(difference, int):
-        return difference == 0
+        return False
     low, high = bounds(difference)
     if (low is not None and low > 0) or (high is not None and high < 0):
         return False
     return None
 
 
-def _atoms(dim: DimLike) -> Iterator[Atom]:
-    for monomial, _ in _terms(dim):
-        yield from monomial
-
-
 def symbols_in(dim: DimLike) -> set[Symbol]:
     """The symbols that `dim` is made of."""
     found: set[Symbol] = set()
-    for atom in _atoms(dim):
-        if isinstance(atom, Symbol):
-            found.add(atom)
-        else:
-            found |= symbols_in(atom.left) | symbols_in(atom.right)
+    for monomial, _ in _terms(dim):
+        for atom in monomial:
+            if isinstance(atom, Symbol):
+                found.add(atom)
+            else:
+                found |= symbols_in(atom.left) | symbols_in(atom.right)
     return found
 
 

@@ -42,13 +42,14 @@ _TOKEN: Final = re.compile(
   | (?P<bits>   0x [0-9a-f]+ )
   | (?P<float>  \d+ (?: \.\d+ (?: e [+-]? \d+ )? | e [+-]? \d+ ) )
   | (?P<int>    \d+ )
-  | (?P<string> " (?: [^"\\\n] | \\. )* " )
-  | (?P<symbol> \$" (?: [^"\\\n] | \\. )* " )
+  | (?P<string> " (?: [^"\\\n] | \\[^\n] )* " )
+  | (?P<symbol> \$" (?: [^"\\\n] | \\[^\n] )* " )
   | (?P<bytes>  b" [0-9a-f]* " )
   | (?P<word>   [A-Za-z_]\w* )
   | (?P<mark>   \.\. | [()\[\]{},:;=|*+\-@] )
+  | (?P<error>  . )
     """,
-    re.VERBOSE | re.ASCII,
+    re.VERBOSE | re.ASCII | re.DOTALL,
 )
 _WORD: Final = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _VALUE_NAME: Final = re.compile(r"[A-Za-z_][\w.]*", re.ASCII)
@@ -122,16 +123,12 @@ def tokenize(text: str) -> list[Token]:
     Raises ModelError, naming line and column, at a character that starts no token.
     """
     tokens: list[Token] = []
-    offset = 0
-    match = _TOKEN.match
-    while offset < len(text):
-        found = match(text, offset)
-        if found is None:
-            raise ModelError(f"unexpected character {text[offset]!r}", where=_place(text, offset))
+    for found in _TOKEN.finditer(text):
         kind = found.lastgroup or ""
+        if kind == "error":
+            raise ModelError(f"unexpected character {found.group()!r}", where=_place(text, found.start()))
         if kind != "space":
-            tokens.append(Token(kind, found.group(), offset))
-        offset = found.end()
+            tokens.append(Token(kind, found.group(), found.start()))
     tokens.append(Token("end", "the end of the text", len(text)))
     return tokens
 

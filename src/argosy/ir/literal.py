@@ -133,11 +133,11 @@ class Literal:
             state = hashlib.sha256()
             if self.dtype.kind == "string":
                 for text in self._data:
-                    raw = text if isinstance(text, bytes) else str(text).encode()
+                    raw = text if isinstance(text, bytes) else str(text).encode("utf-8", "surrogatepass")
                     state.update(len(raw).to_bytes(8, "little"))
                     state.update(raw)
             else:
-                state.update(self._data.view(np.uint8))
+                state.update(self._data.view(np.uint8).data)
             self._digest = state.hexdigest()
         return self._digest
 

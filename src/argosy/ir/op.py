@@ -88,7 +88,7 @@ class Op:
         """Known values of the results, where known values of the operands determine them; None if not."""
         if not self.moves_data:
             return None
-        values = []
+        values: list[Known | None] = []
         for operand in operands:
             if operand is None:
                 values.append(None)

@@ -13,7 +13,17 @@ from typing import TypeAlias
 from argosy.ir.dim import DimLike, Symbol, symbols_in
 from argosy.ir.dtype import DType
 
-__all__ = ["Dims", "MapType", "OptionalType", "SequenceType", "TensorType", "Type", "UnrankedError", "map_dims", "type_symbols"]
+__all__ = [
+    "Dims",
+    "MapType",
+    "OptionalType",
+    "SequenceType",
+    "TensorType",
+    "Type",
+    "UnrankedError",
+    "map_dims",
+    "type_symbols",
+]
 
 Dims: TypeAlias = tuple[DimLike, ...]
 
@@ -102,11 +112,10 @@ def map_dims(kind: Type, change: Callable[[DimLike], DimLike]) -> Type:
 
 def type_symbols(kind: Type) -> set[Symbol]:
     """All symbols in the dims of a type."""
+    while not isinstance(kind, TensorType):
+        kind = kind.value if isinstance(kind, MapType) else kind.element
     found: set[Symbol] = set()
-
-    def collect(dim: DimLike) -> DimLike:
-        found.update(symbols_in(dim))
-        return dim
-
-    map_dims(kind, collect)
+    for dim in kind.dims or ():
+        if not isinstance(dim, int):
+            found |= symbols_in(dim)
     return found

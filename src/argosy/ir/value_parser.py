@@ -59,14 +59,12 @@ class ValueParser(Cursor, ABC):
 
     def dim(self) -> DimLike:
         """A dim in normal form: a sum of products, without parentheses but those of functions."""
-        total: DimLike = 0
-        sign = -1 if self.take("-") else 1
+        total = 0 - self._product() if self.take("-") else self._product()
         while True:
-            total = total + self._product() * sign
             if self.take("+"):
-                sign = 1
+                total = total + self._product()
             elif self.take("-"):
-                sign = -1
+                total = total - self._product()
             else:
                 return total
 
