@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from argosy import errors
     from argosy.compiler import compile, load_onnx, make_target  # noqa: A004 - the field's word
-    from argosy.runtime.loaded import Artifact
+    from argosy.artifact.artifact import Artifact
     from argosy.runtime.session import Session
 
 __all__ = ["Artifact", "Session", "compile", "errors", "load_onnx", "make_target"]
 __version__ = "0.1.0"
 
 _HOME = {
-    "Artifact": "argosy.runtime.loaded",
+    "Artifact": "argosy.artifact.artifact",
     "Session": "argosy.runtime.session",
     "compile": "argosy.compiler",
     "load_onnx": "argosy.compiler",

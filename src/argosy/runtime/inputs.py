@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from argosy.errors import UsageError
+from argosy.errors import ModelError, UsageError
 from argosy.ir.dtype import STRING, dtype_of
 from argosy.ir.types import MapType, OptionalType, SequenceType, TensorType, Type
 from argosy.registry import did_you_mean
@@ -64,15 +64,14 @@ def _check_tensor(value: Any, kind: TensorType, where: str) -> Any:
         value = _as_array(value, kind, where)
     try:
         found = dtype_of(value.dtype)
-    except Exception as error:
-        if value.dtype.kind == "O" and kind.dtype is STRING:
-            found = STRING
-        else:
-            raise UsageError(f"expected {kind}, found an array of {value.dtype}", where=where) from error
+    except ModelError:
+        raise UsageError(f"expected {kind}, found an array of {value.dtype}", where=where) from None
+    if found is STRING:
+        value = value.astype(object)
+        if not all(isinstance(item, str) for item in value.flat):
+            raise UsageError(f"expected {kind}, found an array of objects that are not all str", where=where)
     if found is not kind.dtype:
         raise UsageError(f"expected {kind}, found {found}{list(value.shape)}", where=where)
-    if found is STRING and value.dtype != object:
-        value = value.astype(object)
     if kind.dims is not None:
         fits = len(kind.dims) == value.ndim and all(
             not isinstance(dim, int) or dim == size for dim, size in zip(kind.dims, value.shape, strict=True)
