@@ -141,12 +141,13 @@ class Reduce(Op):
         return convert(np.trunc(total.astype(np.float64) / max(count, 1)), dtype)
 
     def _extreme(self, x: Array, axes: tuple[int, ...], dtype: DType) -> Array:
-        function = np.maximum if self.kind == "max" else np.minimum
         wide = x.astype(np.float32) if x.dtype.kind == "V" else x
-        if math.prod(x.shape[axis] for axis in axes) or not x.ndim:
-            return convert(np.asarray(function.reduce(wide, axis=axes, keepdims=self.keep_dims)), dtype)
-        empty = _limits(wide.dtype)[0 if self.kind == "max" else 1]
-        return convert(np.asarray(function.reduce(wide, axis=axes, keepdims=self.keep_dims, initial=empty)), dtype)
+        function = np.max if self.kind == "max" else np.min
+        # An empty reduction gives the limit; for others numpy is faster without an initial value.
+        limits = {}
+        if not math.prod(x.shape[axis] for axis in axes):
+            limits["initial"] = _limits(wide.dtype)[0 if self.kind == "max" else 1]
+        return convert(np.asarray(function(wide, axis=axes, keepdims=self.keep_dims, **limits)), dtype)
 
 
 def _limits(dtype: np.dtype[Any]) -> tuple[Any, Any]:

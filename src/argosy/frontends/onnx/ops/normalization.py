@@ -1,0 +1,283 @@
+"""Normalisations, composed of reductions and formulas; short floats are computed in float32 and rounded once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from argosy.frontends.onnx.node import Node
+from argosy.frontends.onnx.registry import CONTRIB, onnx_op
+from argosy.ir.dim import floordiv
+from argosy.ir.dtype import FLOAT32, FLOAT64, DType
+from argosy.ir.formula import Expr
+from argosy.ir.module import Value
+from argosy.ops.pooling import Pool
+from argosy.ops.reduce import Reduce
+from argosy.ops.shapes import normalize_axis, product
+from argosy.ops.view import Reshape, Unsqueeze
+
+
+@dataclass(frozen=True, slots=True)
+class _Moments:
+    """`x` in its compute type, its mean and its (population) variance, the reduced axes kept as 1."""
+
+    x: Value
+    mean: Value
+    variance: Value
+
+
+def _mean(node: Node, x: Value, axes: Sequence[int]) -> Value:
+    return node.add(Reduce("mean", tuple(axes)), x)
+
+
+def _moments(node: Node, x: Value, axes: Sequence[int]) -> _Moments:
+    wide = node.builder.convert(x, x.dtype.compute)
+    mean = _mean(node, wide, axes)
+    squares = node.pointwise(lambda x, m: (x - m) * (x - m), wide, mean)
+    return _Moments(wide, mean, _mean(node, squares, axes))
+
+
+def _standardize(
+    node: Node, moments: _Moments, epsilon: float, scale: Value, bias: Value | None, result: DType
+) -> Value:
+    """`(x - mean) * (scale / sqrt(variance + epsilon)) + bias`, rounded once to `result`."""
+    wide = moments.x.dtype
+
+    def formula(x: Expr, mean: Expr, variance: Expr, scale: Expr, *bias: Expr) -> Expr:
+        standard = (x - mean) * (scale / (variance + epsilon).sqrt())
+        moved = standard + bias[0] if bias else standard
+        return moved if result is wide else moved.convert(result)
+
+    parameters = [node.builder.convert(value, wide) for value in (scale, bias) if value is not None]
+    return node.pointwise(formula, moments.x, moments.mean, moments.variance, *parameters)
+
+
+def _normalize(
+    node: Node, moments: _Moments, epsilon: float, scale: Value, bias: Value | None, result: DType
+) -> tuple[Value, Value]:
+    """Like `_standardize`, for a scale larger than the moments; also gives 1 / sqrt(variance + epsilon)."""
+    wide = moments.x.dtype
+    inverse = node.pointwise(lambda v: 1.0 / (v + epsilon).sqrt(), moments.variance)
+
+    def formula(x: Expr, mean: Expr, inverse: Expr, scale: Expr, *bias: Expr) -> Expr:
+        standard = (x - mean) * inverse * scale
+        moved = standard + bias[0] if bias else standard
+        return moved if result is wide else moved.convert(result)
+
+    parameters = [node.builder.convert(value, wide) for value in (scale, bias) if value is not None]
+    return node.pointwise(formula, moments.x, moments.mean, inverse, *parameters), inverse
+
+
+def _by_channel(node: Node, parameter: Value, rank: int) -> Value:
+    """A parameter [C] as [C, 1, …], to stand at axis 1 of a tensor of `rank`."""
+    return node.add(Unsqueeze(tuple(range(1, rank - 1))), parameter) if rank > 2 else parameter
+
+
+def _batch_normalization(node: Node, *, training: bool, spatial: bool = True) -> Sequence[Value | None]:
+    x, scale, bias, mean, variance = (node.input(index) for index in range(5))
+    epsilon, momentum = node.attr_float("epsilon", 1e-5), node.attr_float("momentum", 0.9)
+    axes = tuple(axis for axis in range(x.rank) if axis != 1) if spatial else (0,)
+
+    def placed(parameter: Value) -> Value:
+        return _by_channel(node, parameter, x.rank) if spatial else parameter
+
+    if not training:
+        wide = x.dtype.compute
+        given = _Moments(
+            node.builder.convert(x, wide),
+            *(node.builder.convert(placed(value), wide) for value in (mean, variance)),
+        )
+        return [_standardize(node, given, epsilon, placed(scale), placed(bias), x.dtype)]
+    moments = _moments(node, x, axes)
+    y = _standardize(node, moments, epsilon, placed(scale), placed(bias), x.dtype)
+    saved = [node.add(Reshape(mean.shape, allow_zero=True), value) for value in (moments.mean, moments.variance)]
+
+    def running(old: Value, new: Value) -> Value:
+        wide = new.dtype
+        kept = node.pointwise(lambda o, n: o * momentum + n * (1.0 - momentum), node.builder.convert(old, wide), new)
+        return node.builder.convert(kept, old.dtype)
+
+    return [
+        y,
+        running(mean, saved[0]),
+        running(variance, saved[1]),
+        *(node.builder.convert(v, mean.dtype) for v in saved),
+    ]
+
+
+@onnx_op("BatchNormalization", since=14)
+def BatchNormalization(node: Node) -> Sequence[Value | None]:
+    """By the given mean and variance; in training mode by those of the batch, the running ones being results."""
+    return _batch_normalization(node, training=node.attr_flag("training_mode"))[: node.output_count]
+
+
+@onnx_op("BatchNormalization")
+def BatchNormalization_1(node: Node) -> Sequence[Value | None]:
+    """Opsets 1 to 13: training where more than Y is asked for (and `is_test` is not set).
+
+    With `spatial` 0 every place of an image has parameters of its own.
+    """
+    node.ignore("consumed_inputs")
+    training = not node.attr_flag("is_test") and any(node.wants(index) for index in range(1, node.output_count))
+    spatial = node.attr_flag("spatial", default=True)
+    return _batch_normalization(node, training=training, spatial=spatial)[: node.output_count]
+
+
+@onnx_op("InstanceNormalization")
+def InstanceNormalization(node: Node) -> Value:
+    """By the mean and variance of each image and channel."""
+    node.ignore("consumed_inputs")
+    x = node.input(0)
+    moments = _moments(node, x, range(2, x.rank))
+    scale, bias = (_by_channel(node, node.input(index), x.rank) for index in (1, 2))
+    return _standardize(node, moments, node.attr_float("epsilon", 1e-5), scale, bias, x.dtype)
+
+
+def _stashed(node: Node, x: Value) -> Value:
+    """`x` in the type that statistics are computed in: `stash_type`, but not below that of `x`."""
+    stash = node.attr_dtype("stash_type", FLOAT32).compute
+    return node.builder.convert(x, FLOAT64 if x.dtype is FLOAT64 else stash)
+
+
+@onnx_op("LayerNormalization", since=17)
+def LayerNormalization(node: Node) -> Sequence[Value]:
+    """By the mean and variance over the axes from `axis` on; also gives these (as 1 / deviation) in the stash type."""
+    x = node.input(0)
+    axes = range(normalize_axis(node.attr_int("axis", -1), x.rank), x.rank)
+    moments = _moments(node, _stashed(node, x), axes)
+    epsilon = node.attr_float("epsilon", 1e-5)
+    y, inverse = _normalize(node, moments, epsilon, node.input(1), node.optional(2), x.dtype)
+    stash = node.attr_dtype("stash_type", FLOAT32)
+    results = (y, *(node.builder.convert(value, stash) for value in (moments.mean, inverse)))
+    return results[: node.output_count]
+
+
+@onnx_op("GroupNormalization", since=21)
+def GroupNormalization(node: Node) -> Value:
+    """By the mean and variance of each group of channels; scale and bias for each channel."""
+    x = node.input(0)
+    grouped = _moments(node, _stashed(node, _into_groups(node, x)), (2,))
+    one = node.constant(1.0, grouped.x.dtype)
+    standard = _standardize(node, grouped, node.attr_float("epsilon", 1e-5), one, None, grouped.x.dtype)
+    parameters = [
+        node.builder.convert(_by_channel(node, node.input(index), x.rank), grouped.x.dtype) for index in (1, 2)
+    ]
+    back = node.add(Reshape(x.shape, allow_zero=True), standard)
+    return node.builder.convert(node.pointwise(lambda x, s, b: x * s + b, back, *parameters), x.dtype)
+
+
+@onnx_op("GroupNormalization", since=18)
+def GroupNormalization_18(node: Node) -> Value:
+    """The same with scale and bias for each group."""
+    x = node.input(0)
+    moments = _moments(node, _into_groups(node, x), (2,))
+    scale, bias = (node.add(Unsqueeze((1,)), node.input(index)) for index in (1, 2))
+    standard = _standardize(node, moments, node.attr_float("epsilon", 1e-5), scale, bias, x.dtype)
+    return node.add(Reshape(x.shape, allow_zero=True), standard)
+
+
+def _into_groups(node: Node, x: Value) -> Value:
+    """`x [N, C, …]` as `[N, groups, rest]`."""
+    groups = node.attr_int("num_groups")
+    channels = x.shape[1]
+    if groups < 1 or (isinstance(channels, int) and channels % groups):
+        node.fail(f"{channels} channels do not divide into {groups} groups")
+    return node.add(Reshape((x.shape[0], groups, floordiv(product(x.shape[1:]), groups)), allow_zero=True), x)
+
+
+@onnx_op("RMSNormalization", since=23)
+def RMSNormalization(node: Node) -> Value:
+    """`x / sqrt(mean(x²) + epsilon) * scale` over the axes from `axis` on."""
+    x = node.input(0)
+    axes = range(normalize_axis(node.attr_int("axis", -1), x.rank), x.rank)
+    return root_mean_square(node, _stashed(node, x), axes, node.attr_float("epsilon", 1e-5), node.input(1), x.dtype)[0]
+
+
+def root_mean_square(
+    node: Node, x: Value, axes: Sequence[int], epsilon: float, scale: Value, result: DType
+) -> tuple[Value, Value]:
+    """`x / sqrt(mean(x²) + epsilon) * scale` rounded once to `result`, and 1 / sqrt(mean(x²) + epsilon)."""
+    mean = _mean(node, node.pointwise(lambda x: x * x, x), axes)
+    inverse = node.pointwise(lambda m: 1.0 / (m + epsilon).sqrt(), mean)
+    scaled = node.pointwise(lambda x, i, s: x * i * s, x, inverse, node.builder.convert(scale, x.dtype))
+    return node.builder.convert(scaled, result), inverse
+
+
+@onnx_op("LRN")
+def LRN(node: Node) -> Value:
+    """`x / (bias + alpha/size * s)^beta`, s being the sum of squares over `size` neighbouring channels."""
+    x = node.input(0)
+    size = node.attr_int("size")
+    alpha, beta, bias = node.attr_float("alpha", 1e-4), node.attr_float("beta", 0.75), node.attr_float("bias", 1.0)
+    wide = node.builder.convert(x, x.dtype.compute)
+    # The average over a window of channels, zeros beyond the ends included, is s / size.
+    image = node.add(Reshape((x.shape[0], 1, x.shape[1], product(x.shape[2:])), allow_zero=True), wide)
+    before = (size - 1) // 2
+    pads = (before, 0, size - 1 - before, 0)
+    window = Pool("average", (size, 1), (1, 1), pads, (1, 1), count_include_pad=True)
+    average = node.add(window, node.pointwise(lambda x: x * x, image))
+    average = node.add(Reshape(x.shape, allow_zero=True), average)
+    scaled = node.pointwise(lambda x, a: x / (a * alpha + bias).pow(beta), wide, average)
+    return node.builder.convert(scaled, x.dtype)
+
+
+@onnx_op("LpNormalization")
+def LpNormalization(node: Node) -> Value:
+    """`x` divided by its p-norm along an axis; 0 where the norm is 0."""
+    x = node.input(0)
+    axis, p = node.attr_int("axis", -1), node.attr_int("p", 2)
+    if p not in (1, 2):
+        node.fail(f"attribute 'p' is {p}, expected 1 or 2")
+    wide = node.builder.convert(x, x.dtype.compute)
+    powers = node.pointwise("abs", wide) if p == 1 else node.pointwise(lambda x: x * x, wide)
+    norm = node.add(Reduce("sum", (axis,)), powers)
+    norm = node.pointwise("sqrt", norm) if p == 2 else norm
+    return node.builder.convert(node.pointwise(lambda x, n: (n == 0.0).select(0.0, x / n), wide, norm), x.dtype)
+
+
+@onnx_op("MeanVarianceNormalization", since=9)
+def MeanVarianceNormalization(node: Node) -> Value:
+    """`(x - mean) / (deviation + 1e-9)` over `axes`."""
+    x = node.input(0)
+    moments = _moments(node, x, node.attr_ints("axes", (0, 2, 3)))
+    standard = node.pointwise(lambda x, m, v: (x - m) / (v.sqrt() + 1e-9), moments.x, moments.mean, moments.variance)
+    return node.builder.convert(standard, x.dtype)
+
+
+def _skipped(node: Node, bias: int) -> tuple[Value, Value]:
+    """Input + skip (+ bias, at that index): in the compute type, and rounded to the type of the input."""
+    x = node.input(0)
+    terms = [node.builder.convert(value, x.dtype.compute) for value in (x, node.input(1))]
+    offset = node.optional(bias)
+    if offset is not None:
+        terms.append(node.builder.convert(offset, x.dtype.compute))
+    total = node.pointwise((lambda x, s, b: x + s + b) if offset is not None else (lambda x, s: x + s), *terms)
+    return total, node.builder.convert(total, x.dtype)
+
+
+@onnx_op("SkipLayerNormalization", domain=CONTRIB)
+def SkipLayerNormalization(node: Node) -> Sequence[Value]:
+    """Layer normalisation of input + skip + bias over the last axis; the sum is the fourth result."""
+    total, rounded = _skipped(node, 4)
+    moments = _moments(node, total, (total.rank - 1,))
+    epsilon = node.attr_float("epsilon", 1e-12)
+    y, inverse = _normalize(node, moments, epsilon, node.input(2), node.optional(3), node.input(0).dtype)
+    return (y, moments.mean, inverse, rounded)[: node.output_count]
+
+
+@onnx_op("SkipSimplifiedLayerNormalization", domain=CONTRIB)
+def SkipSimplifiedLayerNormalization(node: Node) -> Sequence[Value | None]:
+    """Root-mean-square normalisation of input + skip + bias over the last axis; the sum is the fourth result."""
+    total, rounded = _skipped(node, 3)
+    epsilon = node.attr_float("epsilon", 1e-12)
+    y, inverse = root_mean_square(node, total, (total.rank - 1,), epsilon, node.input(2), node.input(0).dtype)
+    return (y, None, inverse, rounded)[: node.output_count]
+
+
+@onnx_op("SimplifiedLayerNormalization", domain=CONTRIB)
+def SimplifiedLayerNormalization(node: Node) -> Sequence[Value]:
+    """Root-mean-square normalisation over the axes from `axis` on; also gives 1 / root."""
+    x = node.input(0)
+    axes = range(normalize_axis(node.attr_int("axis", -1), x.rank), x.rank)
+    epsilon = node.attr_float("epsilon", 1e-5)
+    return root_mean_square(node, _stashed(node, x), axes, epsilon, node.input(1), x.dtype)[: node.output_count]
