@@ -17,6 +17,7 @@ LONGER: dict[str, str] = {}
 # Dataclasses that may change after construction, each with its reason. Everything that travels is frozen.
 MUTABLE: dict[str, str] = {
     "argosy.ir.builder.Builder": "the one mutable thing, local to the function that builds",
+    "argosy.frontends.onnx.importer.Scope": "the names of a graph while it is imported, local to that",
 }
 
 ARCH = re.compile(r"\b(gfx\d|sm_\d|compute_\d|x86-64)")
