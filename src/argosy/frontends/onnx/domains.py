@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from argosy.errors import ModelError
-from argosy.frontends.onnx.registry import CONTRIB, ONNX, known_ops
+from argosy.frontends.onnx.registry import CONTRIB, ONNX, has_handler
 
 if TYPE_CHECKING:
     import onnx
@@ -59,7 +59,7 @@ class Opsets:
         if domain not in versions:
             self._lenient(f"the domain {domain or 'ai.onnx'!r} is used but not imported; taken as version 1", label)
             return domain, 1
-        if domain == ONNX and (ONNX, node.op_type) not in known_ops() and (CONTRIB, node.op_type) in known_ops():
+        if domain == ONNX and not has_handler(ONNX, node.op_type) and has_handler(CONTRIB, node.op_type):
             self._lenient(f"{node.op_type} is no ai.onnx op; taken from {CONTRIB}", label)
             return CONTRIB, versions.get(CONTRIB, 1)
         return domain, versions[domain]

@@ -11,7 +11,7 @@ from argosy.registry import Registry
 if TYPE_CHECKING:
     from argosy.frontends.onnx.node import Node
 
-__all__ = ["CONTRIB", "ML", "ONNX", "Handler", "find_handler", "known_ops", "onnx_op"]
+__all__ = ["CONTRIB", "ML", "ONNX", "Handler", "find_handler", "has_handler", "known_ops", "onnx_op"]
 
 ONNX = ""
 """The default domain, which files also write as "ai.onnx"."""
@@ -46,6 +46,12 @@ def find_handler(domain: str, name: str, version: int) -> Handler | None:
     _HANDLERS.load()
     fitting = [since for since in _VERSIONS.get((domain, name), ()) if since <= version]
     return _HANDLERS.get((domain, name, max(fitting))) if fitting else None
+
+
+def has_handler(domain: str, name: str) -> bool:
+    """Whether the op has a handler for any version."""
+    _HANDLERS.load()
+    return (domain, name) in _VERSIONS
 
 
 def known_ops() -> dict[tuple[str, str], tuple[int, ...]]:
