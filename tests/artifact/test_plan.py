@@ -133,6 +133,7 @@ def deep(tree: dict[str, Any]) -> None:
         (step("evaluate", results=[2]), "of kind weight"),
         (step("evaluate", results=[3]), "of kind prepared"),
         (step("evaluate", attributes={"body": {"kind": "module", "index": 1}}), "a module is number 1 of 1"),
+        (lambda tree: tree["body"][0]["steps"].append(tree["body"][0]["steps"][0]), "module 0, which is held already"),
         (step("copy", origin=-1), "number -1 of 15"),
         (step("shape", symbol="Q"), "symbol 'Q' is not declared"),
         (step("shape", axis=64), "its axis is number 64"),

@@ -56,11 +56,11 @@ def read_plan(raw: bytes, *, where: str, exact: bool = True) -> PlanRecord:
 def check_plan(plan: PlanRecord, where: str) -> None:
     """Raise ArtifactError, naming the spot, unless `plan` is valid."""
     check_symbols(plan.symbols, where)
-    check_modules(plan.modules, f"{where}: modules")
+    held = check_modules(plan.modules, f"{where}: modules")
     _check_buffers(plan, where)
     _check_code(plan, where)
     _check_shapes(plan, where)
-    flow = _Flow(plan)
+    flow = _Flow(plan, held)
     flow.check_prepare(f"{where}: prepare")
     flow.check_body(where)
 
@@ -148,8 +148,9 @@ class _Flow:
     the cost is linear in the steps, however many branches there are.
     """
 
-    def __init__(self, plan: PlanRecord) -> None:
+    def __init__(self, plan: PlanRecord, held: set[int]) -> None:
         self._plan = plan
+        self._held = held
         self._kinds = [buffer.kind for buffer in plan.buffers]
         self._declared = {symbol.name for symbol in plan.symbols}
         self._written = {number for number, kind in enumerate(self._kinds) if kind == "weight"}
@@ -266,6 +267,9 @@ class _Flow:
             check_attributes(step.attributes, spot)
             for index in attributes_modules(step.attributes):
                 _check_index(index, len(self._plan.modules), spot, "a module")
+                if index in self._held:
+                    raise refuse(spot, f"it holds module {index}, which is held already")
+                self._held.add(index)
             self._read((number for number in step.operands if number is not None), spot)
             self._write(step.results, spot)
         elif isinstance(step, CopyStep):

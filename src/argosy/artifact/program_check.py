@@ -47,8 +47,8 @@ MAX_NESTING: Final = 16
 """Depth of tuples within tuples in an attribute."""
 MAX_MODULE_DEPTH: Final = 64
 """Depth of modules within modules."""
-MAX_ELEMENTS: Final = 1 << 62
-"""Elements of a literal: sizes in bytes stay below 64 bits."""
+MAX_ELEMENTS: Final = 1 << 58
+"""Elements of a literal, empty dims not counted: sizes in bytes stay below 63 bits, as numpy needs them."""
 
 
 def read_program(raw: bytes, *, where: str, exact: bool = True) -> ProgramRecord:
@@ -98,15 +98,19 @@ def check_symbols(symbols: Sequence[SymbolRecord], where: str) -> None:
 
 def check_modules(modules: Sequence[ModuleRecord], where: str) -> set[int]:
     """Check every module; returns the indices of the modules that some instruction of another holds."""
-    # A module holds only modules after it, so there is no cycle, and depths follow from the last to the first.
+    # A module holds only modules after it, so there is no cycle, and depths follow from the last to the first. It is
+    # held once: sharing would let a few modules decode to a tree of exponential size.
     depths = [0] * len(modules)
     held: set[int] = set()
     for index in reversed(range(len(modules))):
         inner = _check_module(modules, index, where)
+        shared = held.intersection(inner)
+        if shared or len(set(inner)) < len(inner):
+            raise refuse(_module_place(where, modules, index), "it holds a module that is held already")
         depths[index] = 1 + max((depths[other] for other in inner), default=0)
         if depths[index] > MAX_MODULE_DEPTH:
             raise refuse(_module_place(where, modules, index), f"modules nest deeper than {MAX_MODULE_DEPTH}")
-        held |= inner
+        held.update(inner)
     return held
 
 
@@ -114,15 +118,15 @@ def _module_place(where: str, modules: Sequence[ModuleRecord], index: int) -> st
     return f"{where}: module {index} {modules[index].name[:80]!r}"
 
 
-def _check_module(modules: Sequence[ModuleRecord], index: int, where: str) -> set[int]:
-    """Check module `index`; returns the indices of the modules that it holds."""
+def _check_module(modules: Sequence[ModuleRecord], index: int, where: str) -> list[int]:
+    """Check module `index`; returns the indices of the modules that it holds, repeated ones too."""
     module = modules[index]
     place = _module_place(where, modules, index)
     check_text(module.name, place, "its name", empty=True)
     for position, parameter in enumerate(module.parameters):
         check_text(parameter.name, f"{place}, parameter {position}", "its name", empty=True)
         check_text(parameter.type, f"{place}, parameter {position}", "its type")
-    inner: set[int] = set()
+    inner: list[int] = []
     for position, instruction in enumerate(module.instructions):
         spot = f"{place}, instruction {position} ({instruction.op[:80]})"
         _check_instruction(instruction, spot)
@@ -132,7 +136,7 @@ def _check_module(modules: Sequence[ModuleRecord], index: int, where: str) -> se
         for other in attributes_modules(instruction.attributes):
             if not index < other < len(modules):
                 raise refuse(spot, f"it holds module {other}, which is not one of those after module {index}")
-            inner.add(other)
+            inner.append(other)
     for position, result in enumerate(module.results):
         check_text(result.name, f"{place}, result {position}", "its name", empty=True)
         _check_ref(module, result.value, len(module.instructions), f"{place}, result {position}")
@@ -237,8 +241,8 @@ def _check_formula(formula: FormulaValue, spot: str) -> None:
 def _check_literal(literal: LiteralRef | InlineLiteral | SplatLiteral | StringsLiteral, spot: str) -> None:
     check_dims(literal.dims, spot)
     count = math.prod(literal.dims)
-    if count > MAX_ELEMENTS:
-        raise refuse(spot, f"a literal of {count} elements")
+    if math.prod(dim for dim in literal.dims if dim) > MAX_ELEMENTS:
+        raise refuse(spot, f"a literal of the dims {list(literal.dims)}")
     if isinstance(literal, StringsLiteral):
         if len(literal.items) != count:
             raise refuse(spot, f"{len(literal.items)} texts for {count} elements")
@@ -248,10 +252,9 @@ def _check_literal(literal: LiteralRef | InlineLiteral | SplatLiteral | StringsL
         check_hash(literal.sha256, spot)
         return
     dtype = DTYPES[literal.dtype]
-    if isinstance(literal, InlineLiteral):
-        if dtype.kind == "string" or len(literal.data) > INLINE_LIMIT:
-            raise refuse(spot, f"a literal of {literal.dtype} with {len(literal.data)} bytes is not written inline")
-    else:
+    if dtype.kind == "string" or len(literal.data) > INLINE_LIMIT:
+        raise refuse(spot, f"a literal of {literal.dtype} with {len(literal.data)} bytes is not written inline")
+    if isinstance(literal, SplatLiteral):
         count = 1
-    if dtype.kind != "string" and len(literal.data) != dtype.byte_size(count):
+    if len(literal.data) != dtype.byte_size(count):
         raise refuse(spot, f"{len(literal.data)} bytes for {count} elements of {literal.dtype}")
