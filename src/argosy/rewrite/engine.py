@@ -23,7 +23,7 @@ from argosy.ir.module import Instruction, Module, Value
 from argosy.rewrite.dead_code import remove_dead_code
 from argosy.rewrite.pattern import head
 from argosy.rewrite.rebuild import Rebuild, namer_of
-from argosy.rewrite.rule import Rule, RuleSet
+from argosy.rewrite.rule import Rewritten, Rule, RuleSet
 from argosy.rewrite.trace import Event, Trace, node_name
 
 __all__ = ["DEPTH_LIMIT", "rewrite"]
@@ -71,7 +71,9 @@ class _Table:
 
     def of(self, instruction: Instruction) -> list[Rule]:
         """The rules whose root may fit the instruction."""
-        return self._by_head.get(head(instruction), [])
+        word, name = head(instruction), instruction.op.name
+        found = self._by_head.get(word, [])
+        return found if word == name else [*found, *self._by_head.get(name, [])]
 
 
 class _Walk(Rebuild):
@@ -124,13 +126,10 @@ class _Walk(Rebuild):
                 self._trace.add(Event(rule.name, node_name(root), outcome))
         return False
 
-    def _build(self, rule: Rule, root: Instruction, captures: Mapping[str, Value]) -> Value | tuple[Value, ...] | str:
-        reason = rule.condition(**captures) if rule.condition is not None else None
-        if reason:
-            return reason
+    def _build(self, rule: Rule, root: Instruction, captures: Mapping[str, Value]) -> Rewritten:
         self.tape.at(root.source)
         try:
-            return rule.build(self.tape, **captures)
+            return rule.apply(self.tape, captures)
         except ArgosyError as error:
             raise error.at(f"rule {rule.name}") from error
         finally:

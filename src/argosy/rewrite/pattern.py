@@ -106,6 +106,11 @@ class Pattern:
         """The patterns inside this one."""
         return ()
 
+    def captured(self) -> tuple[str, ...]:
+        """The names that this pattern and those inside it bind."""
+        inside = tuple(name for part in self.parts for name in part.captured())
+        return (self.name, *inside) if self.name else inside
+
     def counts_uses(self) -> bool:
         """Whether this pattern, or one inside it, asks how often a value is used."""
         return self.once or any(part.counts_uses() for part in self.parts)
@@ -155,7 +160,9 @@ class OpPattern(Pattern):
 
     def inside(self, value: Value, uses: Uses, found: Captures) -> Iterator[Captures]:
         instruction = value.instruction
-        if value.index != self.index or head(instruction) not in self.op_heads:
+        if value.index != self.index:
+            return
+        if head(instruction) not in self.op_heads and instruction.op.name not in self.op_heads:
             return
         if self.operands is None:
             yield found
@@ -233,7 +240,7 @@ def op(kind: type[Op] | str, *operands: Pattern, index: int = 0) -> OpPattern:
 
 
 def pointwise(primitive: str, *operands: Pattern) -> OpPattern:
-    """A formula of one primitive. Several primitives of one arity may be given as `"min|max"`."""
+    """A formula of one primitive, or of one of several of the same arity: `"min|max"`. Any formula: `op(Pointwise)`."""
     words = primitive.split("|")
     return OpPattern(
         op_heads=frozenset(f"{Pointwise.name}:{word}" for word in words),

@@ -1,15 +1,16 @@
 """Rules: a pattern, what it becomes, and why it may.
 
     @rule(pointwise("mul", any_("x"), constant("one", uniform=True)))
-    def multiply_by_one(build: Builder, x: Value, one: Value) -> Rewritten:
+    def multiply_by_one(x: Value, one: Value) -> Rewritten:
         \"\"\"x * 1 = x
 
         Exact: IEEE multiplication by one returns its argument, NaN and -0 included.
         \"\"\"
         return x if item(one) == 1 else "the factor is not one"
 
-The first line of the docstring is the equation, the rest says why it is exact. Captures come in as keyword
-arguments. A rule returns what replaces the matched value, or a sentence that says why it declines.
+The first line of the docstring is the equation, the rest says why it is exact. A rule takes the captures
+that it names, and `build`, a Builder, if it makes instructions. It returns what replaces the matched value,
+or a sentence that says why it declines.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from argosy.errors import InternalError
+from argosy.ir.builder import Builder
 from argosy.ir.module import Value
 from argosy.rewrite.pattern import Pattern
 
@@ -43,8 +45,18 @@ class Rule:
     equation: str
     pattern: Pattern
     build: Callable[..., Rewritten]
+    parameters: tuple[str, ...]
     condition: Condition | None = None
     exact: bool = True
+
+    def apply(self, build: Builder, captures: Mapping[str, Value]) -> Rewritten:
+        """What the rule makes of its captures, or why it declines."""
+        if self.condition is not None:
+            reason = self.condition(**captures)
+            if reason:
+                return reason
+        given: dict[str, Any] = {name: build if name == "build" else captures[name] for name in self.parameters}
+        return self.build(**given)
 
     def __repr__(self) -> str:
         return f"<rule {self.name}: {self.equation}>"
@@ -62,7 +74,13 @@ def rule(
             raise InternalError(f"the rule {build.__name__} has no equation", hint="make it the docstring's first line")
         if not pattern.heads:
             raise InternalError(f"the pattern of rule {build.__name__} fits any value", hint="start it with an op")
-        return Rule(build.__name__, equation, pattern, build, when, exact)
+        parameters = tuple(inspect.signature(build).parameters)
+        unknown = set(parameters) - {"build"} - set(pattern.captured())
+        if unknown:
+            raise InternalError(
+                f"the rule {build.__name__} takes {', '.join(unknown)}, which its pattern does not bind"
+            )
+        return Rule(build.__name__, equation, pattern, build, parameters, when, exact)
 
     return declare
 

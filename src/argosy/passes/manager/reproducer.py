@@ -11,7 +11,7 @@ import difflib
 import hashlib
 import zipfile
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -44,9 +44,8 @@ def write_reproducer(folder: Path, name: str, module: Module, error: Exception) 
         folder.mkdir(parents=True, exist_ok=True)
         file.write_text(f"{told}argosy {FORMAT_VERSION}\n{body}", encoding="utf-8")
         if named:
-            np.savez(
-                file.with_suffix(".npz"), **{digest: literal.stored.view(np.uint8) for digest, literal in named.items()}
-            )
+            stored: dict[str, Any] = {digest: literal.stored.view(np.uint8) for digest, literal in named.items()}
+            np.savez(file.with_suffix(".npz"), **stored)
     except OSError as problem:
         raise EnvironmentError_(f"a reproducer could not be written: {problem}", where=str(folder)) from problem
     return file
