@@ -50,9 +50,7 @@ class Functions:
         for function in self._proto.functions:
             _visit_graph(function.node, opsets.for_function(function.opset_import), f"{function.name}/", visit)
 
-    def bind_attributes(
-        self, body: onnx.FunctionProto, call: onnx.NodeProto, given: set[str]
-    ) -> list[onnx.NodeProto]:
+    def bind_attributes(self, body: onnx.FunctionProto, call: onnx.NodeProto, given: set[str]) -> list[onnx.NodeProto]:
         """The body's nodes with references to the function's attributes replaced by the values of the call.
 
         Inputs of the function that the call leaves out (`given` has those that it gives) become absent.
@@ -110,8 +108,12 @@ def _standard_body(node: onnx.NodeProto, domain: str, version: int) -> Body | No
     if schema.has_function:
         versions = [found for found in schema.function_opset_versions if found <= version]
         if versions:
-            text = schema.get_function_with_opset_version(max(versions))
-            return lambda _inputs: onnx.FunctionProto.FromString(text)
+            body = onnx.FunctionProto.FromString(schema.get_function_with_opset_version(max(versions)))
+            # The body refers to attributes that the call may leave out; their defaults stand in the schema only.
+            body.attribute_proto.extend(
+                entry.default_value for entry in schema.attributes.values() if entry.default_value.name
+            )
+            return lambda _inputs: body
     if schema.has_context_dependent_function:
         versions = [found for found in schema.context_dependent_function_opset_versions if found <= version]
         if versions:

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from argosy.errors import ArgosyError, InternalError, ModelError, UnsupportedError
+from argosy.errors import ArgosyError, ModelError, UnsupportedError
 from argosy.frontends.onnx.domains import Opsets
 from argosy.frontends.onnx.external_data import ExternalData
 from argosy.frontends.onnx.functions import Functions
@@ -240,7 +240,8 @@ class Scope:
         node = Node(proto, label, domain, version, self, inputs)
         if handler is None:
             if not self.model.options.skip_unknown:
-                raise InternalError(f"{proto.op_type} has no handler", where=label)
+                # Nodes of the model itself were looked at before; this one stands in a function body of the standard.
+                raise UnsupportedError(f"{domain or 'ai.onnx'}::{proto.op_type}, opset {version}, is not supported", ())
             return self._placeholder(proto, domain, inputs)
         answer = handler(node)
         unread = node.unread_attributes()
