@@ -64,7 +64,7 @@ def _element_text(element: Any, dtype: DType) -> str:
         exact = _element_bytes(value, dtype) == stored
     else:
         # numpy prints the shortest decimal of its own types; reading it by way of float64 may round twice.
-        text = str(element) if dtype.numpy.kind == "f" else repr(float(element))
+        text = str(element) if isinstance(element, np.floating) else repr(float(element))
         if _element_bytes(float(text), dtype) != stored:
             text = repr(float(element))
         exact = _element_bytes(float(text), dtype) == stored

@@ -233,14 +233,11 @@ class _Parser(ValueParser):
         """Names of the results (none at all where no result has one) and the source node."""
         names = ["" if text[1:].isdecimal() else text[1:] for text in results]
         if self.take_word("as"):
-            index = 0
-            while index == 0 or self.take(","):
-                at = self.position
-                if index == len(names):
-                    raise self.fault("no more names than results", at)
+            for index in range(len(names)):  # no further: the comma after a parameter's name ends the parameter
+                if index and not self.take(","):
+                    break
                 if not self.take_word("_"):
                     names[index] = self.string()
-                index += 1
         source = self.string() if self.take_word("from") else ""
         return tuple(names) if any(names) else (), source
 
