@@ -266,3 +266,17 @@ def rebuild(contents: Mapping[str, bytes], order: Sequence[str] | None = None) -
         writer.add(name, contents[name])
     writer.finish()
     return file.getvalue()
+
+
+def unchecked(contents: Mapping[str, bytes], manifest: Mapping[str, Any]) -> bytes:
+    """An artifact with any contents: hashes, sizes and offsets are right, no rule is looked at."""
+    file = io.BytesIO()
+    writer = ContainerWriter(file)
+    entries = {}
+    for name in sorted(contents, key=sort_key):
+        written = writer.add(name, contents[name])
+        entry = written.entry
+        entries[name] = {"sha256": written.sha256, "offset": entry.start, "size": entry.size, "stored": entry.stored}
+    writer.add("manifest.json", msgspec.json.encode({**manifest, "entries": entries}, order="sorted"))
+    writer.finish()
+    return file.getvalue()

@@ -72,6 +72,14 @@ def test_weight_with_a_wrong_hash_is_not_written() -> None:
         write_artifact(io.BytesIO(), manifest, contents | {name: b"other"})
 
 
+def test_what_readers_would_refuse_is_not_written(tmp_path: Path) -> None:
+    manifest, contents = samples.parts(samples.variant())
+    for name in (PROGRAM_ENTRY, f"{variant_folder(samples.variant().key)}plan.msgpack"):
+        with pytest.raises(ArtifactError, match="it is damaged"):
+            write_artifact(tmp_path / "a.argosy", manifest, contents | {name: b"\x80"})
+    assert not list(tmp_path.iterdir())
+
+
 def test_unknown_parts_are_asked_for() -> None:
     opened = ArtifactFile.open(samples.artifact())
     with pytest.raises(ArtifactError, match="no variant"):

@@ -13,8 +13,10 @@ import numpy as np
 from argosy.artifact.atomic import atomic_file
 from argosy.artifact.container import Container
 from argosy.artifact.container_writer import ContainerWriter, Written, chunks_of
-from argosy.artifact.manifest import MANIFEST_CODEC, EntryRecord, Manifest, variant_order
+from argosy.artifact.manifest import MANIFEST_CODEC, PROGRAM_ENTRY, EntryRecord, Manifest, variant_order
 from argosy.artifact.manifest_check import check_manifest
+from argosy.artifact.plan_check import read_plan
+from argosy.artifact.program_check import read_program
 from argosy.artifact.zipformat import ALIGNMENT, MANIFEST, WEIGHTS, sort_key
 from argosy.errors import InternalError
 from argosy.ir.dtype import Array
@@ -75,10 +77,15 @@ def _write(file: BinaryIO, where: str, manifest: Manifest, contents: Mapping[str
 
 
 def _write_entry(writer: ContainerWriter, name: str, content: Content) -> Written:
+    """Write one entry. A program or plan that readers would refuse is refused here, before it is in a file."""
     if isinstance(content, EntryOf):
         if content.name != name:
             raise InternalError(f"the entry {content.name!r} can't be copied under the name {name!r}")
         return writer.copy(content.container, name, content.sha256)
+    if name == PROGRAM_ENTRY:
+        read_program(bytes(content), where=name)
+    elif name.endswith("/plan.msgpack"):
+        read_plan(bytes(content), where=name)
     return writer.add(name, content)
 
 
