@@ -87,7 +87,8 @@ class Reshape(Op):
             others = product(tuple(entry for entry in result if not (isinstance(entry, int) and entry == -1)))
             result[left[0]] = self._rest(total, others, source, wanted)
         elif dims.equal(product(tuple(result)), total) is False:
-            raise ModelError(f"the dims {shape_text(source)} can't be reshaped to {shape_text(wanted)}: the sizes differ")
+            what = f"the dims {shape_text(source)} can't be reshaped to {shape_text(wanted)}"
+            raise ModelError(f"{what}: the sizes differ")
         return tuple(result)
 
     def _rest(self, total: DimLike, others: DimLike, source: Dims, wanted: Dims) -> DimLike:

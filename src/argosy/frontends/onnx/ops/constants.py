@@ -1,4 +1,4 @@
-"""Constant, ConstantOfShape, Identity."""
+"""Tensors made from little: Constant, ConstantOfShape, Identity, Range, EyeLike, Trilu."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from argosy.ir.dim import Dim
 from argosy.ir.dtype import FLOAT32, INT64, STRING, Array
 from argosy.ir.literal import Literal
 from argosy.ir.module import Value
-from argosy.ops.view import Broadcast
+from argosy.ops.index import Range, Triangle
+from argosy.ops.view import Broadcast, Reshape, Shape, Squeeze
 
-__all__ = ["Constant", "ConstantOfShape", "Identity", "densify"]
+__all__ = ["counted", "densify"]
 
 
 @onnx_op("Constant")
-def Constant(node: Node) -> Value:
+def constant(node: Node) -> Value:
     """The value of whichever attribute is given: a tensor, a sparse tensor, or a scalar or list of one type."""
     if node.has("value"):
         return node.builder.constant(node.attr_tensor("value"))
@@ -57,7 +58,7 @@ def densify(values: Literal, indices: Array, shape: tuple[int, ...]) -> Array:
 
 
 @onnx_op("ConstantOfShape")
-def ConstantOfShape(node: Node) -> Value:
+def constant_of_shape(node: Node) -> Value:
     """One element repeated: a splat where the shape is known in numbers, else a broadcast scalar."""
     element = node.attr_tensor("value") if node.has("value") else Literal.of(np.zeros(1, np.float32))
     if element.size != 1:
@@ -73,6 +74,37 @@ def ConstantOfShape(node: Node) -> Value:
 
 
 @onnx_op("Identity")
-def Identity(node: Node) -> Value:
+def identity(node: Node) -> Value:
     """The operand itself."""
     return node.input(0)
+
+
+@onnx_op("Range", since=11)
+def range_(node: Node) -> Value:
+    """From start to before limit by delta; short floats are computed in float32, as `stash_type` 1 asks."""
+    if node.attr_int("stash_type", 1) != 1:
+        node.unsupported("attribute 'stash_type' other than 1 (float32) is not supported")
+    return node.add(Range(), node.input(0), node.input(1), node.input(2))
+
+
+def counted(node: Node, x: Value, axis: int) -> Value:
+    """0, 1, 2 … as many as `x` is long along `axis` (from the front), int64."""
+    size = node.add(Squeeze((0,)), node.add(Shape(axis, axis + 1), x))
+    return node.add(Range(), node.constant(0, INT64), size, node.constant(1, INT64))
+
+
+@onnx_op("EyeLike", since=9)
+def eye_like(node: Node) -> Value:
+    """Ones on diagonal `k`: where column number equals row number plus k."""
+    x, k = node.input(0), node.attr_int("k", 0)
+    target = node.attr_dtype("dtype", x.dtype)
+    if x.rank != 2:
+        node.fail(f"the input is {x.type}, expected rank 2")
+    rows, columns = node.add(Reshape((-1, 1)), counted(node, x, 0)), counted(node, x, 1)
+    return node.pointwise(lambda row, column: (row + k).eq(column).convert(target), rows, columns)
+
+
+@onnx_op("Trilu", since=14)
+def trilu(node: Node) -> Value:
+    """The upper or lower triangle, zero elsewhere."""
+    return node.add(Triangle(node.attr_flag("upper", default=True)), node.input(0), node.optional(1))
