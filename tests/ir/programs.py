@@ -63,7 +63,7 @@ def literals(draw: st.DrawFn) -> Literal:
     size = dtype.numpy.itemsize * count
     raw = np.frombuffer(draw(st.binary(min_size=size, max_size=size)), np.uint8)
     if dtype.kind == "bool":
-        raw = raw & 1
+        raw = np.asarray(raw & 1, np.uint8)
     if dtype.bits < 8:
         return Literal(dtype, shape, pack_bits(raw, dtype.bits), is_splat=splat)
     return Literal(dtype, shape, raw.view(dtype.numpy), is_splat=splat)
@@ -117,12 +117,8 @@ def modules(draw: st.DrawFn, depth: int = 2, namer: Namer | None = None) -> Modu
             draw(st.lists(st.one_of(st.just(""), names), min_size=count, max_size=count)) if draw(st.booleans()) else []
         )
         values.extend(builder.add_all(op, *operands, names=called, source=draw(st.one_of(st.just(""), texts))))
-    results = (
-        draw(st.lists(st.tuples(names, st.sampled_from(values)), max_size=3, unique_by=lambda r: r[0]))
-        if values
-        else []
-    )
-    return builder.module(results)
+    returned = st.tuples(names, st.sampled_from(values)) if values else st.nothing()
+    return builder.module(draw(st.lists(returned, max_size=3 if values else 0, unique_by=lambda pair: pair[0])))
 
 
 programs = st.builds(

@@ -80,6 +80,8 @@ class Formula:
 
     def step_dtypes(self, inputs: Sequence[DType]) -> tuple[DType, ...]:
         """Storage type of every step's value; raises ModelError where types do not fit a primitive."""
+        if len(inputs) != self.arity:
+            raise ModelError(f"a formula of {self.arity} inputs is applied to {len(inputs)}")
         known: list[DType] = list(inputs)
         for step in self.steps:
             args = [known[ref] if isinstance(ref, int) else None for ref in step.args]

@@ -98,7 +98,7 @@ def unquote(quoted: str) -> str:
     while (start := inner.find("\\", position)) >= 0:
         found = _ESCAPE.match(inner, start)
         if found is None:
-            raise ValueError(f"unknown escape {inner[start : start + 2]!r}")
+            raise ValueError(f"unknown escape {inner[start : start + 2]}")
         plain, code = found.groups()
         parts.append(inner[position:start])
         parts.append(chr(int(code, 16)) if code else "\n" if plain == "n" else plain)

@@ -164,6 +164,8 @@ class _Walk:
             raise self._fault(str(fault), instruction, module) from None
         except ArgosyError as error:
             raise self._fault(f"its op refuses it: {error.what}", instruction, module) from error
+        except Exception as error:
+            raise self._fault(f"its op fails on it: {type(error).__name__}: {error}", instruction, module) from error
         for body in inner:
             own = _Symbols(own.needs | (body.needs - own.defines), own.defines, own.within | body.within)
         return own
