@@ -149,12 +149,14 @@ def cancel_involution(root: Value, inner: Value, x: Value) -> Rewritten:
     return x if _primitive(root) == _primitive(inner) else f"{_primitive(root)} does not undo {_primitive(inner)}"
 
 
-@rule(pointwise("abs", pointwise("abs|neg", any_("x"))))
-def absorb_sign(build: Builder, x: Value) -> Rewritten:
-    """abs(abs(x)) = abs(x), abs(-x) = abs(x)
+@rule(pointwise("abs", pointwise("abs|neg", any_("x")).bind("inner")))
+def absorb_sign(build: Builder, inner: Value, x: Value) -> Rewritten:
+    """abs(abs(x)) = abs(x), abs(-x) = abs(x) for signed types
 
-    The least integer is its own absolute value and its own negative.
+    The least integer is its own absolute value and its own negative. An unsigned -x wraps to 2^n - x.
     """
+    if x.dtype.kind == "uint" and _primitive(inner) == "neg":
+        return "unsigned negation wraps"
     return build.pointwise("abs", x)
 
 
