@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 import msgspec
+import numpy as np
 
 from argosy import __version__
 from argosy.artifact.artifact_file import ArtifactFile
@@ -128,7 +129,10 @@ class Artifact:
         """The weight that a reference names: mapped, and checked at its first use."""
         found = self._weights.get(ref.sha256)
         if found is not None:
-            return found if found.shape == ref.dims else Literal(found.dtype, ref.dims, found.stored, is_splat=False)
+            if found.shape == ref.dims and found.dtype.name == ref.dtype:
+                return found
+            # Equal bytes may serve under another type.
+            return Literal.packed(dtype(ref.dtype), ref.dims, np.frombuffer(array_bytes(found.stored), np.uint8))
         if self._file is None:
             raise ArtifactError(f"it has no weight {ref.sha256}", where=self.where)
         raw = self._file.weight(ref.sha256)

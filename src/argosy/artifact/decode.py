@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
-from typing import Any, TypeAlias
+from functools import cache
+from types import MappingProxyType, NoneType, UnionType
+from typing import Any, TypeAlias, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
@@ -126,7 +127,11 @@ class Decoder:
         fields = {entry.name for entry in dataclasses.fields(kind)}  # type: ignore[arg-type]
         if fields != set(attributes):
             raise ArtifactError(f"{name} has the attributes {sorted(fields)}, found {sorted(attributes)}", where=where)
-        return kind(**{key: self.value(value) for key, value in attributes.items()})
+        values = {key: self.value(value) for key, value in attributes.items()}
+        for key, expected in _field_types(kind).items():
+            if not _fits(values[key], expected):
+                raise ArtifactError(f"the attribute {key!r} of {name} is {values[key]!r}, expected {expected}", where=where)
+        return kind(**values)
 
     def value(self, value: Value) -> Any:  # noqa: PLR0911, C901 - one line a kind
         """An attribute's value."""
@@ -178,6 +183,30 @@ class Decoder:
                 for step in value.steps
             ),
         )
+
+
+@cache
+def _field_types(kind: type[Op]) -> dict[str, Any]:
+    hints = get_type_hints(kind)
+    return {entry.name: hints[entry.name] for entry in dataclasses.fields(kind)}  # type: ignore[arg-type]
+
+
+def _fits(value: Any, expected: Any) -> bool:
+    """Whether an attribute's value is of its declared type: a class, a union, or a tuple of such."""
+    arguments = get_args(expected)
+    if get_origin(expected) in (Union, UnionType):
+        return any(_fits(value, option) for option in arguments)
+    if get_origin(expected) is tuple:
+        if not isinstance(value, tuple):
+            return False
+        if len(arguments) == 2 and arguments[1] is Ellipsis:  # noqa: PLR2004 - tuple[X, ...]
+            return all(_fits(item, arguments[0]) for item in value)
+        return len(value) == len(arguments) and all(map(_fits, value, arguments))
+    if expected in (Any, None, NoneType):
+        return expected is Any or value is None
+    if expected is int:
+        return isinstance(value, int) and not isinstance(value, bool)
+    return isinstance(value, expected)
 
 
 def _arg(arg: int | ConstantRecord) -> int | FormulaConstant:
