@@ -36,12 +36,12 @@ test: install models ## the tests that every change runs
 	pytest -n $(WORKERS)
 
 conformance: install ## ONNX's backend suite, and the table in the docs
-	python -m tests.conformance
+	python -m tests.conformance --at-least 1200
 
 budgets: install ## time and memory of the compiler against the figures in the docs
 	python -m benchmarks.budgets
 
-nightly: install ## the slow tests and the large models
+nightly: install conformance ## the slow tests, the large models and ONNX's backend suite
 	python scripts/fetch_models.py --set all
 	pytest -n $(WORKERS) -m nightly
 

@@ -1,0 +1,96 @@
+"""Runs cases in worker processes, each case under a time limit; a worker that hangs or dies costs one case."""
+
+from __future__ import annotations
+
+import multiprocessing
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from multiprocessing.connection import Connection, wait
+from typing import Any
+
+from tests.conformance.cases import Case
+from tests.conformance.judge import Outcome, judge
+from tests.conformance.runners import Runner
+
+__all__ = ["run_cases"]
+
+# Workers are forked, so that they share the cases, which are costly to build and hold no threads or devices.
+_CONTEXT = multiprocessing.get_context("fork")
+
+
+class _Worker:
+    """A process that judges one case after another, and what it is doing now."""
+
+    def __init__(self, cases: Sequence[Case], runner: Runner) -> None:
+        self.connection, theirs = _CONTEXT.Pipe()
+        self._process: Any = _CONTEXT.Process(target=_work, args=(theirs, cases, runner), daemon=True)
+        self._process.start()
+        theirs.close()
+        self.index: int | None = None
+        self.deadline = 0.0
+
+    def give(self, index: int, limit: float) -> None:
+        """Start case `index`."""
+        self.index = index
+        self.deadline = time.monotonic() + limit
+        self.connection.send(index)
+
+    def end(self) -> None:
+        """Stop the process, whatever it does."""
+        self._process.kill()
+        self._process.join()
+        self.connection.close()
+
+
+def _work(connection: Connection, cases: Sequence[Case], runner: Runner) -> None:
+    while True:
+        try:
+            index = connection.recv()
+        except EOFError:
+            return
+        connection.send(judge(cases[index], runner))
+
+
+def run_cases(cases: Sequence[Case], runner: Runner, *, workers: int = 2, limit: float = 120.0) -> Iterator[Outcome]:
+    """The outcomes of all cases, as they come. A case that takes longer than `limit` seconds has failed."""
+    waiting = deque(range(len(cases)))
+    crew = [_Worker(cases, runner) for _ in range(min(workers, len(cases)))]
+    try:
+        for worker in crew:
+            worker.give(waiting.popleft(), limit)
+        while crew:
+            nearest = min(worker.deadline for worker in crew)
+            ready = wait([worker.connection for worker in crew], max(0.0, nearest - time.monotonic()))
+            for position in range(len(crew)):
+                outcome = _collect(crew[position], cases, limit, heard=crew[position].connection in ready)
+                if outcome is None:
+                    continue
+                yield outcome
+                if crew[position].index is not None:  # it hangs or is dead
+                    crew[position].end()
+                    crew[position] = _Worker(cases, runner)
+                if waiting:
+                    crew[position].give(waiting.popleft(), limit)
+            idle = [worker for worker in crew if worker.index is None]
+            crew = [worker for worker in crew if worker.index is not None]
+            for worker in idle:
+                worker.end()
+    finally:
+        for worker in crew:
+            worker.end()
+
+
+def _collect(worker: _Worker, cases: Sequence[Case], limit: float, *, heard: bool) -> Outcome | None:
+    """The outcome of the worker's case if there is one; the worker is free then, unless it hangs or died."""
+    case = cases[worker.index or 0]
+    if heard:
+        try:
+            outcome: Outcome = worker.connection.recv()
+        except EOFError:
+            return Outcome(case.id, "the process died", 0.0)
+        worker.index = None
+        return outcome
+    if time.monotonic() >= worker.deadline:
+        return Outcome(case.id, f"took longer than {limit:g} s", limit)
+    return None
