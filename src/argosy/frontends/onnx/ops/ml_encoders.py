@@ -1,0 +1,92 @@
+"""ai.onnx.ml: LabelEncoder and OneHotEncoder."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from argosy.frontends.onnx.node import Node
+from argosy.frontends.onnx.registry import ML, onnx_op
+from argosy.ir.dtype import FLOAT32, INT64, STRING, Array, DType
+from argosy.ir.module import Value
+from argosy.ops.strings import MapLabels
+from argosy.ops.view import Unsqueeze
+
+__all__: list[str] = []
+
+_DEFAULTS: Final = {"strings": "_Unused", "int64s": -1, "floats": -0.0}
+
+
+@onnx_op("LabelEncoder", since=2, domain=ML)
+def label_encoder(node: Node) -> Value:
+    """Keys and values as lists of one type each, from version 4 on also as tensors."""
+    keys, _ = _listed(node, "keys")
+    values, kind = _listed(node, "values")
+    if kind == "tensor":
+        return node.add(MapLabels(), node.input(0), keys, values, _default_tensor(node, values.dtype))
+    node.ignore("default_string", "default_int64", "default_float", "default_tensor")
+    singular = f"default_{kind.removesuffix('s')}"
+    if kind == "strings":
+        default = node.constant(node.attr_string(singular, "_Unused"), STRING)
+    elif kind == "int64s":
+        default = node.constant(node.attr_int(singular, -1), INT64)
+    else:
+        default = node.constant(node.attr_float(singular, -0.0), FLOAT32)
+    return node.add(MapLabels(), node.input(0), keys, values, default)
+
+
+def _listed(node: Node, what: str) -> tuple[Value, str]:
+    """The keys or the values, and the kind of the attribute that holds them."""
+    given = [kind for kind in (*_DEFAULTS, "tensor") if node.has(f"{what}_{kind}")]
+    if len(given) != 1:
+        node.fail(f"has {len(given)} of the attributes '{what}_…', expected one")
+    kind, name = given[0], f"{what}_{given[0]}"
+    if kind == "tensor":
+        return node.builder.constant(node.attr_tensor(name)), kind
+    array: Array
+    if kind == "strings":
+        array = np.array(node.attr_strings(name), object)
+    elif kind == "int64s":
+        array = np.array(node.attr_ints(name), np.int64)
+    else:
+        array = np.array(node.attr_floats(name), np.float32)
+    return node.constant(array), kind
+
+
+def _default_tensor(node: Node, dtype: DType) -> Value:
+    node.ignore("default_string", "default_int64", "default_float")
+    if node.has("default_tensor"):
+        return node.builder.constant(node.attr_tensor("default_tensor"))
+    kind = "strings" if dtype is STRING else "int64s" if dtype.is_integer else "floats"
+    return node.constant(_DEFAULTS[kind], dtype)
+
+
+@onnx_op("LabelEncoder", domain=ML)
+def label_encoder_1(node: Node) -> Value:
+    """Version 1: strings to their positions in a list, or positions to strings."""
+    x = node.input(0)
+    classes = node.constant(np.array(node.attr_strings("classes_strings"), object))
+    positions = node.constant(np.arange(len(node.attr_strings("classes_strings"))), INT64)
+    unknown_string = node.constant(node.attr_string("default_string", "_Unused"), STRING)
+    unknown_position = node.constant(node.attr_int("default_int64", -1), INT64)
+    if x.dtype is STRING:
+        return node.add(MapLabels(), x, classes, positions, unknown_position)
+    return node.add(MapLabels(), x, positions, classes, unknown_string)
+
+
+@onnx_op("OneHotEncoder", domain=ML)
+def one_hot_encoder(node: Node) -> Value:
+    """A new last axis with a one at the category; all zeros for an unknown one."""
+    x = node.input(0)
+    if not node.attr_flag("zeros", default=True):
+        node.unsupported("attribute 'zeros' = 0 (fail for an unknown category) is not supported")
+    if node.has("cats_strings") == node.has("cats_int64s"):
+        node.fail("has both or neither of the attributes 'cats_strings' and 'cats_int64s', expected one")
+    if node.has("cats_strings"):
+        categories = node.constant(np.array(node.attr_strings("cats_strings"), object))
+    else:
+        categories = node.constant(np.array(node.attr_ints("cats_int64s"), np.int64))
+        x = node.builder.convert(x, INT64)
+    column = node.add(Unsqueeze((-1,)), x)
+    return node.pointwise(lambda left, right: left.eq(right).convert(FLOAT32), column, categories)
