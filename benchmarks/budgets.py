@@ -104,9 +104,9 @@ def measured(code: str, *args: str) -> tuple[float, int]:
 COMPILE = """
 import argosy
 from argosy.passes.manager import PassManager
-from argosy.passes.normalise import NORMALISE
+from argosy.passes import NORMALISE
 program = argosy.load_onnx(sys.argv[1])
-PassManager(NORMALISE).run(program.main)
+PassManager((NORMALISE,)).run(program.main)
 argosy.compile(program, targets=["ref"]).save(sys.argv[2])
 """
 SAVE = """
@@ -147,7 +147,9 @@ def memory_rows(folder: Path) -> list[tuple[str, str, str]]:
         peak = measured(SAVE, str(path), str(folder / "out.argosy"))[1]
         where = "beside the model" if external else "in the model"
         ratio = (peak - base) / WEIGHTS
-        rows.append((f"peak memory, {WEIGHTS >> 20} MiB of weights {where}", f"{ratio:.2f} x weights", f"at most {bar}"))
+        rows.append(
+            (f"peak memory, {WEIGHTS >> 20} MiB of weights {where}", f"{ratio:.2f} x weights", f"at most {bar}")
+        )
         path.unlink()
     return rows
 

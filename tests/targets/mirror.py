@@ -16,9 +16,8 @@ from argosy.artifact.evaluate_plan import evaluate_plan
 from argosy.artifact.manifest import VariantRecord, variant_key
 from argosy.ir.module import Module
 from argosy.options import CompileOptions
+from argosy.passes import NORMALISE
 from argosy.passes.manager import Phase
-from argosy.passes.bind_dims import BindDims
-NORMALISE = (Phase("x",(BindDims(),)),)
 from argosy.runtime.devices.host import HOST_FAMILY
 from argosy.targets.base import TARGETS, ArchInfo, Lowered, Target
 
@@ -47,7 +46,7 @@ class MirrorTarget(Target):
 
     def pipeline(self, options: CompileOptions) -> Sequence[Phase]:
         del options
-        return NORMALISE
+        return (NORMALISE,)
 
     def lower(self, module: Module, options: CompileOptions) -> Lowered:
         plan, weights = evaluate_plan(module, prepare_now=options.slim)
