@@ -5,6 +5,7 @@ from __future__ import annotations
 from argosy.frontends.onnx.node import Node
 from argosy.frontends.onnx.registry import onnx_op
 from argosy.ir.dim import equal
+from argosy.ir.dtype import DType
 from argosy.ir.module import Value
 from argosy.ir.types import Dims
 from argosy.ops.convolution import Conv, ConvTranspose
@@ -43,8 +44,8 @@ def _spatial_axes(node: Node, weight: Value) -> int:
     return len(dims) - 2
 
 
-def conv_op(node: Node, weight: Value) -> Conv:
-    """The op that the node's attributes describe."""
+def conv_op(node: Node, weight: Value, dtype: DType | None = None) -> Conv:
+    """The op that the node's attributes describe, with a result of type `dtype`."""
     axes = _spatial_axes(node, weight)
     ones = (1,) * axes
     return Conv(
@@ -53,6 +54,7 @@ def conv_op(node: Node, weight: Value) -> Conv:
         node.attr_ints("dilations", ones),
         node.attr_int("group", 1),
         read_auto_pad(node),
+        dtype,
     )
 
 
