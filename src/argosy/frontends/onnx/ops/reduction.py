@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from argosy.frontends.onnx.node import Node
 from argosy.frontends.onnx.registry import onnx_op
 from argosy.ir.dim import Dim
-from argosy.ir.dtype import FLOAT64
+from argosy.ir.dtype import FLOAT64, INT64
 from argosy.ir.formula import Expr
 from argosy.ir.module import Value
+from argosy.ops.dim_values import DimValues
+from argosy.ops.index import Range
 from argosy.ops.reduce import ArgReduce, Reduce, Softmax
 from argosy.ops.shapes import normalize_axis, product
-from argosy.ops.view import Reshape, Squeeze
+from argosy.ops.view import Reshape, Squeeze, Unsqueeze
 
 _SIMPLE = {"ReduceSum": "sum", "ReduceMean": "mean", "ReduceProd": "prod", "ReduceMax": "max", "ReduceMin": "min"}
 
@@ -168,3 +170,27 @@ def softmax_1(node: Node) -> Value:
 def softmax(node: Node) -> Value:
     """Over one axis."""
     return node.add(Softmax(node.attr_int("axis", -1), node.proto.op_type == "LogSoftmax"), node.input(0))
+
+
+def _hardmax(node: Node, x: Value, axis: int) -> Value:
+    """1 where the first greatest element along `axis` is, 0 elsewhere."""
+    axis = normalize_axis(axis, x.rank)
+    place = node.add(ArgReduce("max", axis), x)
+    size = node.add(DimValues((x.shape[axis],), scalar=True))
+    places = node.add(Range(), node.constant(0, INT64), size, node.constant(1, INT64))
+    behind = x.rank - axis - 1
+    if behind:
+        places = node.add(Unsqueeze(tuple(range(1, 1 + behind))), places)
+    return node.pointwise(lambda p, q: (p == q).convert(x.dtype), place, places)
+
+
+@onnx_op("Hardmax", since=13)
+def Hardmax(node: Node) -> Value:
+    """Over one axis."""
+    return _hardmax(node, node.input(0), node.attr_int("axis", -1))
+
+
+@onnx_op("Hardmax")
+def Hardmax_1(node: Node) -> Value:
+    """Over all axes from `axis` on together."""
+    return _flattened(node, lambda x: _hardmax(node, x, -1))
