@@ -9,7 +9,7 @@ from argosy.artifact.manifest import VariantRecord
 from argosy.errors import DeviceError
 from argosy.runtime.devices.host import HOST_FAMILY
 
-__all__ = ["Choice", "Selection", "select"]
+__all__ = ["Choice", "Selection", "judge", "select"]
 
 REF = "ref"
 
@@ -51,26 +51,37 @@ class Selection:
         )
 
 
-def select(
-    variants: Sequence[VariantRecord], *, device: str | None, native_code: bool, slim: bool, where: str
+def judge(
+    variants: Sequence[VariantRecord], *, device: str | None = None, native_code: bool = True, slim: bool = False
 ) -> Selection:
-    """Order the variants for this machine.
+    """An answer for each variant and for `ref`, best first, on this machine.
 
-    `device` limits the choice to one device; `native_code=False` to `ref`. Raises DeviceError where nothing
-    fits, saying why for each variant.
+    `device` limits the choice to one device; `native_code=False` to `ref`. Raises DeviceError for an unknown device.
     """
     wanted = (device or "").partition(":")[0]
     if wanted not in ("", REF, "cpu", HOST_FAMILY):
         raise DeviceError(
-            f"there is no device {device!r} in this version of Argosy", hint="devices: ref, host (leave --device out to choose)"
+            f"there is no device {device!r} in this version of Argosy",
+            hint="devices: ref, host (leave --device out to choose)",
         )
     choices = [_judge(variant, wanted, native_code=native_code) for variant in variants]
     choices.append(_reference(wanted, slim=slim))
     # Specialised variants before general ones of the same arch: they are faster where they apply.
     order = sorted(range(len(choices)), key=lambda index: (not choices[index].fits, _generality(choices[index]), index))
-    selection = Selection(tuple(choices[index] for index in order))
+    return Selection(tuple(choices[index] for index in order))
+
+
+def select(
+    variants: Sequence[VariantRecord], *, device: str | None, native_code: bool, slim: bool, where: str
+) -> Selection:
+    """Like `judge`, but raises DeviceError where nothing fits, saying why for each variant."""
+    selection = judge(variants, device=device, native_code=native_code, slim=slim)
     if not selection.fitting:
-        raise DeviceError(f"no variant runs here:\n{selection}", where=where, hint="compile for this machine: argosy doctor says what it is")
+        raise DeviceError(
+            f"no variant runs here:\n{selection}",
+            where=where,
+            hint="compile for this machine: argosy doctor says what it is",
+        )
     return selection
 
 

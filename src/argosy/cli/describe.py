@@ -1,0 +1,92 @@
+"""Artifacts and their parts in words and as JSON: what `compile`, `list`, `inspect` and `merge` show alike."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from argosy.artifact.artifact import Artifact
+    from argosy.artifact.manifest import ValueInfo, VariantRecord
+
+__all__ = ["artifact_json", "bytes_text", "dims_text", "support_tier", "values_json", "variant_json", "variant_rows"]
+
+
+def bytes_text(count: int) -> str:
+    """A number of bytes for people: 512 B, 1.2 kB, 3.4 MB."""
+    size = float(count)
+    for unit in ("B", "kB", "MB", "GB"):
+        if size < 1000:
+            return f"{size:.0f} {unit}" if unit == "B" or size >= 100 else f"{size:.1f} {unit}"
+        size /= 1000
+    return f"{size:.1f} TB"
+
+
+def support_tier(arch: str) -> str:
+    """How far an arch has been tried."""
+    from argosy.targets.base import known_archs
+
+    return next((info.tier for info in known_archs() if info.name == arch), "unknown to this version")
+
+
+def dims_text(dims: dict[str, int]) -> str:
+    """Specialised dims: `N=8`, or `any size`."""
+    return ", ".join(f"{name}={size}" for name, size in dims.items()) or "any size"
+
+
+def variant_bytes(artifact: Artifact, variant: VariantRecord) -> int:
+    """Bytes of a variant's own entries in the file."""
+    from argosy.artifact.manifest import variant_folder
+
+    folder = variant_folder(variant.key)
+    return sum(entry.stored for name, entry in artifact.manifest.entries.items() if name.startswith(folder))
+
+
+def variant_rows(artifact: Artifact) -> list[tuple[str, str, str, str]]:
+    """A row for each variant: words, key, sizes, bytes. `ref` comes last, where the artifact holds the program."""
+    rows = [
+        (
+            variant.words,
+            variant.key[:12],
+            dims_text(variant.dims) + (", portable" if variant.portable else ""),
+            bytes_text(variant_bytes(artifact, variant)),
+        )
+        for variant in artifact.variants
+    ]
+    if not artifact.is_slim:
+        rows.append(("ref", "", "any size, portable", "the program itself"))
+    return rows
+
+
+def variant_json(artifact: Artifact, variant: VariantRecord) -> dict[str, Any]:
+    """A variant's record as plain data, with the bytes that it takes."""
+    import msgspec
+
+    told: dict[str, Any] = msgspec.to_builtins(variant)
+    return {**told, "bytes": variant_bytes(artifact, variant)}
+
+
+def values_json(values: tuple[ValueInfo, ...]) -> list[dict[str, Any]]:
+    """Inputs or outputs as plain data."""
+    return [{"name": value.name, "type": value.type, "dims": value.dims and list(value.dims)} for value in values]
+
+
+def artifact_json(artifact: Artifact) -> dict[str, Any]:
+    """The artifact as plain data, without its entries and weights."""
+    manifest = artifact.manifest
+    return {
+        "file": artifact.where,
+        "schema": str(manifest.schema),
+        "producer": f"{manifest.producer.name} {manifest.producer.version}",
+        "model": {"name": manifest.model.name, "hash": manifest.model.hash},
+        "inputs": values_json(manifest.inputs),
+        "outputs": values_json(manifest.outputs),
+        "symbols": {symbol.name: [symbol.lower, symbol.upper] for symbol in manifest.symbols},
+        "features": list(manifest.features),
+        "variants": [variant_json(artifact, variant) for variant in artifact.variants],
+        "ref": not artifact.is_slim,
+        "weights": {
+            "count": len(manifest.weights),
+            "bytes": sum(weight.bytes for weight in manifest.weights.values()),
+            "storage": sorted({weight.storage for weight in manifest.weights.values()}),
+        },
+    }

@@ -1,0 +1,27 @@
+"""Options of the design that this version does not have yet: refused by name, and not shown in help."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from argosy.cli.spelling import COMPILERS, Spelling, refused
+
+__all__ = ["LATER"]
+
+_GPU: Final = "this version compiles for no GPU; `argosy arches` lists what there is"
+_FLEET: Final = "this version has no fleets; name the archs with --arch, and merge artifacts with `argosy merge`"
+
+LATER: Final[tuple[Spelling, ...]] = (
+    refused("--tune", ("compile",), "this version does not tune"),
+    refused("--db", ("compile",), "this version has no tuning database"),
+    refused("--fleet", ("compile",), _FLEET),
+    refused("--separate", ("compile",), "this version writes one file; compile for each arch on its own"),
+    refused("--emulate", ("run", "perf", "verify"), "this version emulates no device"),
+    refused("--compare", ("perf",), "this version compares no runs; keep the --json of each"),
+    refused("--ranges", ("perf",), "this version marks no ranges for profilers"),
+    refused("--trace", ("perf",), "this version writes no traces; --json has every instruction's time"),
+    refused("--check", ("verify",), "this version runs no check of yours; it gives an exit code"),
+    refused("--code", ("inspect",), "this version generates no code to show; --plan shows the steps"),
+    refused("--fallback", ("merge",), "this version merges artifacts of one program only"),
+    refused("--gpu-arch --gpu-arch-params --gpu-wavefront-size --gpu-num-cus --gpu-num-chiplets", COMPILERS, _GPU),
+)

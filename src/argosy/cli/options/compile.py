@@ -1,0 +1,86 @@
+"""Options that say how to compile: archs, precision, accuracy. `run`, `perf` and `verify` take them too."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+from typing import TYPE_CHECKING
+
+from argosy.cli.options.model import dimensions
+from argosy.cli.parser import Parser
+from argosy.errors import UsageError
+from argosy.options import ACCURACIES, MODES, CompileOptions
+
+if TYPE_CHECKING:
+    from argosy.targets.base import Target
+
+__all__ = ["add_compile_options", "compile_options", "targets"]
+
+log = logging.getLogger("argosy.cli")
+
+
+def add_compile_options(parser: Parser) -> None:
+    """Archs and everything that changes the code."""
+    group = parser.add_argument_group("compile options")
+    group.add_argument(
+        "--arch",
+        action="append",
+        default=[],
+        metavar="A,B",
+        help="what to compile for, as `argosy arches` lists it (default: native, this machine); may be repeated",
+    )
+    precision = group.add_mutually_exclusive_group()
+    precision.add_argument("--fp16", action="store_const", const="fp16", dest="precision", help="compute in fp16")
+    precision.add_argument("--bf16", action="store_const", const="bf16", dest="precision", help="compute in bf16")
+    group.add_argument("--allow-tf32", action="store_true", help="let matrix units round fp32 operands to tf32")
+    group.add_argument("--fast-math", action="store_true", help="approximate functions, flush denormals")
+    group.add_argument(
+        "--accuracy",
+        choices=ACCURACIES,
+        default="standard",
+        help="which approximations are allowed (default: standard)",
+    )
+    group.add_argument(
+        "--compile-mode", choices=MODES, default="balanced", help="time of compiling against speed of code"
+    )
+
+
+def targets(arguments: argparse.Namespace) -> tuple[Target, ...]:
+    """The targets that `--arch` names; raises UsageError for an unknown one."""
+    from argosy.compiler import resolve_targets
+
+    return resolve_targets(arguments.arch or ("native",))
+
+
+def compile_options(arguments: argparse.Namespace, chosen: tuple[Target, ...]) -> CompileOptions:
+    """The options as one value.
+
+    What no chosen target can honour is a warning, with `--strict` an error.
+    """
+    options = CompileOptions(
+        precision=arguments.precision or "fp32",
+        dims=dimensions(arguments),
+        strict=getattr(arguments, "strict", False),
+        accuracy=arguments.accuracy,
+        allow_tf32=arguments.allow_tf32,
+        fast_math=arguments.fast_math,
+        mode=arguments.compile_mode,
+        slim=getattr(arguments, "slim", False),
+        debug=getattr(arguments, "debug", False),
+        jobs=getattr(arguments, "jobs", None),
+    )
+    asked = [
+        f"--{name}"
+        for name, on in (
+            (options.precision, options.precision != "fp32"),
+            ("allow-tf32", options.allow_tf32),
+            ("fast-math", options.fast_math),
+        )
+        if on
+    ]
+    if asked and not any(target.needs_variant for target in chosen):
+        said = f"{', '.join(asked)}: ref computes in the precision of the model, and no other arch is asked for"
+        if options.strict:
+            raise UsageError(said, hint="leave the option out, or add an --arch")
+        log.warning(said)
+    return options

@@ -1,0 +1,88 @@
+"""`argosy compile`: a model to an artifact."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from argosy.cli.console import Console, table
+from argosy.cli.describe import artifact_json, bytes_text, support_tier, variant_rows
+from argosy.cli.options.common import add_output_option
+from argosy.cli.options.compile import add_compile_options, compile_options, targets
+from argosy.cli.options.model import add_model_options
+from argosy.cli.parser import Parser
+from argosy.cli.progress import progress
+from argosy.cli.sources import program_of
+from argosy.cli.verb import verb
+
+if TYPE_CHECKING:
+    from argosy.artifact.artifact import Artifact
+
+__all__ = ["compile_model"]
+
+
+def configure(parser: Parser) -> None:
+    """Options of the verb."""
+    parser.add_argument("file", metavar="MODEL", help="an ONNX model")
+    add_output_option(parser, "the artifact (default: MODEL with the ending .argosy)")
+    add_model_options(parser)
+    add_compile_options(parser)
+    group = parser.add_argument_group("artifact options")
+    group.add_argument(
+        "--weights",
+        default="embed",
+        metavar="embed|omit|FILE",
+        help="weights in the artifact, left out, or in FILE beside it (default: embed)",
+    )
+    group.add_argument("--slim", action="store_true", help="store prepared weights and no program: smaller, no ref")
+    group.add_argument("--strict", action="store_true", help="what an arch can't honour is an error, not a warning")
+    group.add_argument("--jobs", type=int, metavar="N", help="processes that compile (default: one for each core)")
+    group.add_argument("--debug", action="store_true", help="keep line tables in the code")
+
+
+@verb(
+    "compile",
+    group="Models",
+    summary="compile a model into one artifact",
+    configure=configure,
+    examples=(
+        ("argosy compile model.onnx", "writes model.argosy, for this machine"),
+        ("argosy compile model.onnx --arch ref --dim batch=8 -o model-8.argosy", "with one dim bound"),
+    ),
+)
+def compile_model(arguments: argparse.Namespace, console: Console) -> int:
+    """Compile, save, and say what was made."""
+    from argosy.artifact.artifact import Artifact
+    from argosy.compiler import compile_program
+
+    output = arguments.output or str(Path(arguments.file).with_suffix(".argosy"))
+    begin = time.perf_counter()
+    chosen = targets(arguments)
+    options = compile_options(arguments, chosen)
+    program = program_of(arguments.file, arguments, console)
+    with progress(console, f"compiling {arguments.file}"):
+        compiled = compile_program(program, chosen, options, weights=arguments.weights)
+        compiled.save(output)
+    seconds = time.perf_counter() - begin
+    saved = Artifact.open(output)
+    if arguments.json:
+        told = artifact_json(saved)
+        told["targets"] = [{"arch": target.arch, "tier": support_tier(target.arch)} for target in chosen]
+        told["seconds"] = seconds
+        console.json(told)
+        return 0
+    _summarise(saved, output, [target.arch for target in chosen], seconds, console)
+    return 0
+
+
+def _summarise(artifact: Artifact, output: str, archs: list[str], seconds: float, console: Console) -> None:
+    paint = console.paint
+    size = bytes_text(Path(output).stat().st_size)
+    weights = sum(weight.bytes for weight in artifact.manifest.weights.values())
+    console.write(f"{paint(output, 'bold')}  {size} (weights {bytes_text(weights)}), {seconds:.2f} s")
+    for line in table(variant_rows(artifact)):
+        console.write(f"  {line}")
+    for arch in archs:
+        console.write(f"  support of {arch}: {support_tier(arch)}")

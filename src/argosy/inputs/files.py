@@ -1,0 +1,100 @@
+"""Reads inputs from files: .npy, .npz, and the .pb files of ONNX test data."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from argosy.errors import UsageError
+from argosy.ir.dtype import Array, DType
+from argosy.ir.types import OptionalType, TensorType, Type
+
+__all__ = ["read_folder", "read_npz", "read_value"]
+
+_SUFFIXES = (".npy", ".npz", ".pb")
+
+
+def read_value(path: Path, name: str, kind: Type) -> Any:
+    """The value for the input `name` in a file. An .npz file must hold one array, or one of that name."""
+    where = str(path)
+    suffix = path.suffix.lower()
+    if suffix not in _SUFFIXES:
+        raise UsageError(f"files of the kind {suffix!r} are not read", where=where, hint=f"give {', '.join(_SUFFIXES)}")
+    if not path.is_file():
+        raise UsageError("no such file", where=where)
+    if suffix == ".pb":
+        from argosy.frontends.onnx.values import read_value as read_pb  # noqa: PLC0415 - needs the onnx package
+
+        return read_pb(path.read_bytes(), kind, where)
+    if suffix == ".npy":
+        return _typed(_load(path), kind)
+    held = read_npz(path)
+    if name in held:
+        return _typed(held[name], kind)
+    if len(held) != 1:
+        raise UsageError(f"it holds {', '.join(held) or 'nothing'}, and no array called {name!r}", where=where)
+    return _typed(next(iter(held.values())), kind)
+
+
+def read_npz(path: Path) -> dict[str, Array]:
+    """Every array of an .npz file by name; raises UsageError for anything else."""
+    if not path.is_file():
+        raise UsageError("no such file", where=str(path))
+    found = _load(path)
+    if not isinstance(found, Mapping):
+        raise UsageError("this is no .npz file", where=str(path))
+    return dict(found)
+
+
+def read_folder(folder: Path, types: Mapping[str, Type]) -> dict[str, Any]:
+    """The inputs in a folder: `<name>.npy`, `.npz` or `.pb`, or `input_<index>` with these endings.
+
+    A character that file names can't hold stands there as `_`.
+    """
+    found: dict[str, Any] = {}
+    for index, (name, kind) in enumerate(types.items()):
+        for stem in (
+            name,
+            "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in name),
+            f"input_{index}",
+        ):
+            file = next((folder / f"{stem}{end}" for end in _SUFFIXES if (folder / f"{stem}{end}").is_file()), None)
+            if file is not None:
+                found[name] = read_value(file, name, kind)
+                break
+    if not found:
+        raise UsageError(
+            f"the folder holds none of the inputs {', '.join(types)}",
+            where=str(folder),
+            hint="files are called <input>.npy, or input_0.pb",
+        )
+    return found
+
+
+def _load(path: Path) -> Any:
+    try:
+        loaded = np.load(path, allow_pickle=False)
+        if isinstance(loaded, np.ndarray):
+            return loaded
+        with loaded:
+            return {name: loaded[name] for name in loaded.files}
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise UsageError(f"the arrays can't be read: {error}", where=str(path)) from None
+
+
+def _typed(array: Any, kind: Type) -> Any:
+    """The array as the input takes it: numpy's files hold bf16 and fp8 as raw bytes, and text in its own types."""
+    if isinstance(kind, OptionalType):
+        return _typed(array, kind.element)
+    if not isinstance(kind, TensorType) or not isinstance(array, np.ndarray):
+        return array
+    element: DType = kind.dtype
+    if element.kind == "string":
+        return array.astype(object)
+    if array.dtype.kind == "V" and array.dtype.itemsize == element.numpy.itemsize:
+        return array.view(element.numpy)
+    return array
