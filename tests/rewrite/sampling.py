@@ -21,7 +21,6 @@ from argosy.ir.scalar import PRIMITIVES
 from argosy.ir.types import TensorType
 from argosy.ops.index import Gather
 from argosy.ops.joining import Concat, Split, Tile
-from argosy.ops.pointwise import Pointwise
 from argosy.ops.reduce import Reduce, Softmax
 from argosy.ops.slicing import Pad, Slice
 from argosy.ops.view import Broadcast, Reshape, Squeeze, Transpose, Unsqueeze
@@ -435,7 +434,7 @@ def same_bits(left: Array, right: Array) -> bool:
         return bool(np.array_equal(left, right))
     wide = [side.astype(np.float64) for side in (left, right)]
     nan = [np.isnan(side) for side in wide]
-    if not np.array_equal(*nan):
+    if not np.array_equal(nan[0], nan[1]):
         return False
     return bool(
         np.all((wide[0] == wide[1]) | nan[0])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Final, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 from argosy.errors import InternalError, UsageError
 from argosy.ir.builder import Namer
@@ -36,7 +36,10 @@ class PassContext:
 class Pass(Protocol):
     """A function from module to module with a name."""
 
-    name: ClassVar[str]
+    @property
+    def name(self) -> str:
+        """A verb and a noun, as the file is called."""
+        ...
 
     def run(self, module: Module, context: PassContext) -> Module:
         """The module after the pass; `module` itself where nothing changed."""
