@@ -270,8 +270,21 @@ def _extreme(function: str, left: DimLike, right: DimLike, pick: Callable[[int, 
         return left if function == "max" else right
     if high is not None and high <= 0:
         return right if function == "max" else left
+    for whole, part in ((left, right), (right, left)):
+        atom = _lone_call(whole)
+        if atom is not None and atom.function in ("min", "max") and part in (atom.left, atom.right):
+            # max(max(a, b), b) = max(a, b), and max(min(a, b), b) = b; the same for min
+            return whole if atom.function == function else part
     first, second = sorted((left, right), key=str)
     return _call(function, first, second)
+
+
+def _lone_call(dim: DimLike) -> Call | None:
+    """The atom of a dim that is nothing but a call."""
+    if isinstance(dim, Dim) and len(dim.terms) == 1 and dim.terms[0][1] == 1 and len(dim.terms[0][0]) == 1:
+        atom = dim.terms[0][0][0]
+        return atom if isinstance(atom, Call) else None
+    return None
 
 
 def dim_min(left: DimLike, right: DimLike) -> DimLike:

@@ -67,12 +67,14 @@ class Col2Im(Op):
             raise ModelError(f"columns of the shape {list(x.shape)} do not fit {expected}")
         channels = x.shape[1] // math.prod(block)
         columns = x.astype(dtype_of(x.dtype).compute.numpy).reshape(x.shape[0], channels, *block, *counts)
+        columns = np.moveaxis(columns, range(2, 2 + rank), range(rank))  # places in a block first
         total = np.zeros((x.shape[0], channels, *padded), columns.dtype)
         for place in itertools.product(*map(range, block)):
             window: list[slice] = [
                 slice(at * by, at * by + stride * (count - 1) + 1, stride)
                 for at, by, stride, count in zip(place, dilations, strides, counts, strict=True)
             ]
-            total[:, :, *window] += columns[:, :, *place]
+            window_index: tuple[slice, ...] = (slice(None), slice(None), *window)
+            total[window_index] += columns[place]
         inside = [slice(pads[axis], pads[axis] + size) for axis, size in enumerate(image)]
         return (total[:, :, *inside].astype(x.dtype, copy=False),)
