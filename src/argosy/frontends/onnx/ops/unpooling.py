@@ -7,8 +7,8 @@ from argosy.frontends.onnx.registry import onnx_op
 from argosy.ir.dtype import INT64
 from argosy.ir.module import Value
 from argosy.ops.dim_values import DimValues
-from argosy.ops.scatter import ScatterElements
 from argosy.ops.joining import Concat
+from argosy.ops.scatter import ScatterElements
 from argosy.ops.shapes import product
 from argosy.ops.slicing import Pad
 from argosy.ops.view import Broadcast, Reshape
