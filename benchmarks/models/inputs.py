@@ -17,7 +17,8 @@ __all__ = ["Input", "make_feeds"]
 class Input:
     """An input of a model and the recipe for a value of it.
 
-    A dim of `shape` that is a word is bound when a value is made. `fill` is one of `normal` (times `scale`),
+    A dim of `shape` that is a word is bound when a value is made. `fill` is one of `normal` (times `scale`), `strokes`
+    (a page of dark marks, for models that read text: on noise they see nothing and answer with rounding errors),
     `integers` (in `low` ≤ x < `high`), `constant` (`value`, broadcast), `prefix` (a mask: each row is ones up to a
     random length, the first row throughout), `lengths` (from 1 up to the dim named `of`, the first being that dim)
     and `length` (the last dim of the input named `of`).
@@ -41,6 +42,8 @@ class Input:
         match self.fill:
             case "normal":
                 return (generator.standard_normal(shape) * given["scale"]).astype(self.dtype)
+            case "strokes":
+                return _strokes(generator, shape).astype(self.dtype)
             case "integers":
                 return generator.integers(given["low"], given["high"], shape).astype(self.dtype)
             case "constant":
@@ -63,6 +66,17 @@ def _lengths(generator: np.random.Generator, count: int, longest: int) -> NDArra
     lengths = generator.integers(1, longest + 1, count)
     lengths[0] = longest
     return lengths
+
+
+def _strokes(generator: np.random.Generator, shape: tuple[int, ...]) -> NDArray[np.float64]:
+    """Pages [batch, channels, height, width]: lines of marks like letters, 12 by 6 pixels, -1 on 1, and some noise."""
+    batch, _, height, width = shape
+    pages = np.ones((batch, 1, height, width))
+    for page in pages[:, 0]:
+        for top in range(6, height - 14, 24):
+            for left in range(6, width - 10, 9):
+                page[top : top + 12, left : left + 6] -= 2 * np.kron(generator.integers(0, 2, (4, 2)), np.ones((3, 3)))
+    return pages + 0.1 * generator.standard_normal(shape)
 
 
 def make_feeds(inputs: Sequence[Input], sizes: Mapping[str, int], seed: int = 0) -> dict[str, NDArray[Any]]:

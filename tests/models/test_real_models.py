@@ -32,7 +32,7 @@ def test_onnxruntime_runs_the_model_on_its_feeds(model_id: str, sizes: Mapping[s
 def test_feeds_repeat_and_depend_on_the_seed(entry: real.RealModel) -> None:
     first, again, other = entry.feeds(), entry.feeds(), entry.feeds(seed=1)
     assert all(np.array_equal(first[name], again[name]) for name in first)
-    drawn = [item.name for item in entry.inputs if item.fill in ("normal", "integers")]
+    drawn = [item.name for item in entry.inputs if item.fill in ("normal", "strokes", "integers")]
     assert all(not np.array_equal(first[name], other[name]) for name in drawn)
     assert all(
         value.dtype == (object if item.dtype == "string" else item.dtype)
