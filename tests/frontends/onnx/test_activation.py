@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from argosy.errors import UnsupportedError
-from tests.frontends.onnx.one_node import program, run
+from tests.frontends.onnx.one_node import run
 
 Array = NDArray[Any]
 X = np.array([-1e30, -1e4, -100.0, -20.0, -3.0, -1.0, -1e-6, 0.0, 1e-6, 0.5, 1.0, 3.0, 20.0, 100.0, 1e4, 1e30])
@@ -95,6 +94,12 @@ def test_contrib_gelus() -> None:
     close(run("BiasGelu", x, bias, domain="com.microsoft"), gelu(wide + bias))
     close(run("FastGelu", x, domain="com.microsoft"), gelu_tanh(wide))
     close(run("FastGelu", x, bias, domain="com.microsoft"), gelu_tanh(wide + bias))
+    np.testing.assert_allclose(run("BiasAdd", x, bias, x, domain="com.microsoft"), 2 * wide + bias, rtol=1e-6)
+    halves = np.split(np.repeat(wide, 2, axis=1) + np.repeat(bias, 2), 2, axis=-1)
+    close(
+        run("BiasSplitGelu", np.repeat(x, 2, 1), np.repeat(bias, 2), domain="com.microsoft"),
+        halves[0] * gelu(halves[1]),
+    )
     quick = wide * sigmoid(np.float64(np.float32(1.702)) * wide)
     close(run("QuickGelu", x, domain="com.microsoft"), quick)
 
@@ -155,9 +160,8 @@ def test_clip_without_limits_leaves_infinities_alone() -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.int64])
-def test_shrink_of_integers_truncates_its_attributes(dtype: Any) -> None:
-    x = np.array([-3, -2, -1, 0, 1, 2, 3], dtype)
-    np.testing.assert_array_equal(run("Shrink", x, lambd=1.5, bias=1.0), [-2, -1, 0, 0, 0, 1, 2])
+def test_shrink_of_integers_rounds_after_the_addition(dtype: Any) -> None:
+    x = np.array([-4, -2, -1, 0, 1, 2, 4], dtype)
+    np.testing.assert_array_equal(run("Shrink", x, lambd=1.5, bias=1.5), [-2, 0, 0, 0, 0, 0, 2])
+    np.testing.assert_array_equal(run("Shrink", x, lambd=1.0, bias=-1.0), [-5, -3, 0, 0, 0, 3, 5])
     np.testing.assert_array_equal(run("Shrink", np.array([0, 1, 2, 3], np.uint8), lambd=1.5, bias=1.0), [0, 0, 1, 2])
-    with pytest.raises(UnsupportedError, match="negative attribute"):
-        program("Shrink", [np.array([1], np.uint8)], lambd=-2.0)

@@ -59,12 +59,24 @@ class Opsets:
         if domain not in versions:
             self._lenient(f"the domain {domain or 'ai.onnx'!r} is used but not imported; taken as version 1", label)
             return domain, 1
-        if domain == ONNX and not has_handler(ONNX, node.op_type) and has_handler(CONTRIB, node.op_type):
-            self._lenient(f"{node.op_type} is no ai.onnx op; taken from {CONTRIB}", label)
+        version = versions[domain]
+        if domain == ONNX and has_handler(CONTRIB, node.op_type) and not _is_standard(node.op_type, version):
+            self._lenient(f"{node.op_type} is no ai.onnx op of opset {version}; taken from {CONTRIB}", label)
             return CONTRIB, versions.get(CONTRIB, 1)
-        return domain, versions[domain]
+        return domain, version
 
     def _lenient(self, what: str, label: str) -> None:
         if self.strict:
             raise ModelError(what, where=label, hint="fix the model, or leave out --strict-onnx")
         log.warning("%s: %s", label, what)
+
+
+def _is_standard(name: str, version: int) -> bool:
+    """Whether ai.onnx has an op of that name at an opset version."""
+    import onnx  # noqa: PLC0415 - an optional extra
+
+    try:
+        onnx.defs.get_schema(name, version)
+    except onnx.defs.SchemaError:
+        return False
+    return True

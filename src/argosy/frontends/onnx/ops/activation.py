@@ -8,6 +8,7 @@ from argosy.frontends.onnx.formulas import gelu, gelu_tanh, sigmoid, softplus
 from argosy.frontends.onnx.node import Node
 from argosy.frontends.onnx.ops.legacy import align
 from argosy.frontends.onnx.registry import onnx_op
+from argosy.ir.dtype import FLOAT64
 from argosy.ir.module import Value
 
 
@@ -167,15 +168,11 @@ def Clip_1(node: Node) -> Value:
 def Shrink(node: Node) -> Value:
     """The x + bias below -lambd, x - bias above lambd, 0 between.
 
-    For integers the attributes are first rounded towards zero, as the function body in the standard does.
+    Integers pass through float64 and are rounded towards zero after the addition, as in ONNX Runtime and the reference
+    evaluator (the standard's function body would round the attributes before).
     """
     bias, limit = node.attr_float("bias", 0.0), node.attr_float("lambd", 0.5)
     x = node.input(0)
-    if not x.dtype.is_integer:
-        return node.pointwise(lambda x: (x < -limit).select(x + bias, (x > limit).select(x - bias, 0.0)), x)
-    offset, edge = math.trunc(bias), math.trunc(limit)
-    if x.dtype.kind == "uint":
-        if edge < 0 or offset < 0:
-            node.unsupported(f"Shrink of {x.dtype} with a negative attribute has no meaning")
-        return node.pointwise(lambda x: (x > edge).select(x - offset, 0), x)
-    return node.pointwise(lambda x: (x < -edge).select(x + offset, (x > edge).select(x - offset, 0)), x)
+    wide = node.builder.convert(x, FLOAT64) if x.dtype.is_integer else x
+    y = node.pointwise(lambda x: (x < -limit).select(x + bias, (x > limit).select(x - bias, 0.0)), wide)
+    return node.builder.convert(y, x.dtype)
