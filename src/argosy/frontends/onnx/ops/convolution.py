@@ -27,7 +27,7 @@ def read_pads(node: Node, axes: int) -> tuple[int, ...]:
     return node.attr_ints("pads", zeros) if node.attr_string("auto_pad", "NOTSET") == "NOTSET" else zeros
 
 
-def _spatial_axes(node: Node, weight: Value) -> int:
+def spatial_axes(node: Node, weight: Value) -> int:
     """Number of spatial axes, from the weight or from an attribute; checks `kernel_shape` against the weight."""
     kernel = node.attr_ints("kernel_shape", ())
     dims: Dims | None = weight.tensor.dims
@@ -46,7 +46,7 @@ def _spatial_axes(node: Node, weight: Value) -> int:
 
 def conv_op(node: Node, weight: Value, dtype: DType | None = None) -> Conv:
     """The op that the node's attributes describe, with a result of type `dtype`."""
-    axes = _spatial_axes(node, weight)
+    axes = spatial_axes(node, weight)
     ones = (1,) * axes
     return Conv(
         node.attr_ints("strides", ones),
@@ -68,7 +68,7 @@ def Conv_(node: Node) -> Value:
 def ConvTranspose_(node: Node) -> Value:
     """Transposed convolution."""
     weight = node.input(1)
-    axes = _spatial_axes(node, weight)
+    axes = spatial_axes(node, weight)
     ones = (1,) * axes
     shape = node.attr_ints("output_shape", ())
     op = ConvTranspose(

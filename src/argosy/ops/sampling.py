@@ -1,0 +1,173 @@
+"""Sampling a tensor at places between its elements: ONNX GridSample, and what DeformConv shares with it."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from argosy.errors import ModelError
+from argosy.ir.dim import equal
+from argosy.ir.dtype import Array, dtype_of
+from argosy.ir.module import Value
+from argosy.ir.op import Op, fresh, register
+from argosy.ir.types import TensorType, Type
+from argosy.ops.numpy_scalar import convert
+from argosy.ops.operands import present
+
+__all__ = ["GridSample", "sample_linear"]
+
+_MODES: Final = ("nearest", "linear", "cubic")
+_PADDINGS: Final = ("zeros", "border", "reflection")
+_CUBIC_A: Final = -0.75
+
+_Taps = list[tuple[Array, Array | None]]
+"""For one axis: the indices to read, and their weights (None: 1)."""
+
+
+def _gather(x: Array, taps: Sequence[_Taps], outside: Callable[[Array, int], tuple[Array, Array | None]]) -> Array:
+    """Weighted sums over all combinations of the axes' taps.
+
+    `x` is [N, C, *spatial], a tap's index [N, L]; the result is [N, C, L]. `outside` brings an index into an
+    axis and may say with a mask where nothing is read.
+    """
+    spatial = x.shape[2:]
+    flat = x.reshape(*x.shape[:2], math.prod(spatial))
+    total = None
+    for chosen in itertools.product(*taps):
+        place: Array = np.zeros((), np.int64)
+        weight: Array | None = None
+        for axis, (index, factor) in enumerate(chosen):
+            inside, mask = outside(index, spatial[axis])
+            place = place * spatial[axis] + inside
+            for part in (factor, None if mask is None else mask.astype(x.dtype)):
+                if part is not None:
+                    weight = part if weight is None else weight * part
+        value = np.take_along_axis(flat, place[:, None], axis=2)
+        if weight is not None:
+            value = value * weight[:, None].astype(x.dtype, copy=False)
+        total = value if total is None else total + value
+    return np.asarray(total)
+
+
+def _linear_taps(places: Array) -> _Taps:
+    base = np.floor(places)
+    fraction = places - base
+    index = base.astype(np.int64)
+    return [(index, 1 - fraction), (index + 1, fraction)]
+
+
+def _cubic_taps(places: Array) -> _Taps:
+    """The cubic convolution kernel (R. G. Keys, 1981, eq. 4) at the four neighbours."""
+    base = np.floor(places)
+    t = places - base
+    index, a = base.astype(np.int64), _CUBIC_A
+
+    def far(d: Array) -> Array:
+        return ((a * d - 5 * a) * d + 8 * a) * d - 4 * a
+
+    def near(d: Array) -> Array:
+        return ((a + 2) * d - (a + 3)) * d * d + 1
+
+    return [(index - 1, far(t + 1)), (index, near(t)), (index + 1, near(1 - t)), (index + 2, far(2 - t))]
+
+
+def _zeros_outside(index: Array, size: int) -> tuple[Array, Array | None]:
+    return np.clip(index, 0, size - 1), (index >= 0) & (index < size)
+
+
+def sample_linear(x: Array, places: Sequence[Array]) -> Array:
+    """`x [N, C, *spatial]` at fractional `places`, an array [N, L] for each axis, as [N, C, L]; 0 outside."""
+    return _gather(x, [_linear_taps(axis) for axis in places], _zeros_outside)
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class GridSample(Op):
+    """`x [N, C, *spatial]` at the places that `grid [N, *out, axes]` holds, as `[N, C, *out]`.
+
+    A place is given from -1 to 1, the last axis first. With `align_corners` these are the centres of the
+    outermost elements, else their outer edges. `mode` is nearest (ties to even), linear or cubic;
+    `padding` says what lies outside: zeros, border or reflection. Short floats are computed in float32.
+    """
+
+    name = "grid_sample"
+    mode: str = "linear"
+    padding: str = "zeros"
+    align_corners: bool = False
+
+    def infer(self, *operands: Value | None) -> tuple[Type, ...]:
+        x, grid = (present(operand) for operand in operands)
+        if self.mode not in _MODES or self.padding not in _PADDINGS:
+            raise ModelError(f"there is no sampling {self.mode!r} with padding {self.padding!r}")
+        if x.rank != grid.rank or x.rank < 3 or equal(grid.shape[-1], x.rank - 2) is False:
+            raise ModelError(f"the grid is {grid.type}, which does not fit {x.type}")
+        if equal(x.shape[0], grid.shape[0]) is False:
+            raise ModelError(f"the batch of x is {x.shape[0]}, that of the grid {grid.shape[0]}")
+        if not x.dtype.is_float or not grid.dtype.is_float:
+            raise ModelError(f"expected floats, found {x.dtype} and {grid.dtype}")
+        return (TensorType(x.dtype, (*x.shape[:2], *grid.shape[1:-1])),)
+
+    def infer_unranked(self, *operands: Value | None) -> tuple[Type, ...]:
+        x, grid = (present(operand) for operand in operands)
+        if grid.tensor.dims is None:
+            return (TensorType(x.dtype, None),)
+        return (TensorType(x.dtype, (grid.shape[0], fresh("channels"), *grid.shape[1:-1])),)
+
+    def evaluate(self, *values: Any) -> tuple[Any, ...]:
+        x, grid = values
+        dtype = dtype_of(x.dtype)
+        wide = x.astype(dtype.compute.numpy, copy=False)
+        points = grid.astype(dtype_of(grid.dtype).compute.numpy, copy=False)
+        spatial = x.shape[2:]
+        shape = (*x.shape[:2], *grid.shape[1:-1])
+        if 0 in shape or 0 in spatial:
+            return (np.zeros(shape, x.dtype),)
+        places = [
+            self._place(points[..., len(spatial) - 1 - axis].reshape(x.shape[0], -1), size)
+            for axis, size in enumerate(spatial)
+        ]
+        if self.mode == "nearest":
+            taps: list[_Taps] = [[(axis.astype(np.int64), None)] for axis in places]
+        else:
+            taps = [_linear_taps(axis) if self.mode == "linear" else _cubic_taps(axis) for axis in places]
+        return (convert(_gather(wide, taps, self._outside).reshape(shape), dtype),)
+
+    def _place(self, points: Array, size: int) -> Array:
+        """Places in elements of an axis of `size`, brought inside as the padding says."""
+        places = (points + 1) / 2 * (size - 1) if self.align_corners else ((points + 1) * size - 1) / 2
+        if self.mode == "nearest":
+            places = np.rint(places)
+        if self.padding == "border":
+            places = np.clip(places, 0, size - 1)
+        elif self.padding == "reflection":
+            places = _reflect(places, *self._edges(size))
+        # NaN reads the first element; a place far off must not overflow an integer.
+        return np.clip(np.nan_to_num(places), -8.0, size + 8.0)
+
+    def _edges(self, size: int) -> tuple[float, float]:
+        return (0.0, size - 1.0) if self.align_corners else (-0.5, size - 0.5)
+
+    def _outside(self, index: Array, size: int) -> tuple[Array, Array | None]:
+        if self.padding == "zeros":
+            return _zeros_outside(index, size)
+        if self.padding == "reflection":
+            index = _reflect(index.astype(np.float64), *self._edges(size)).astype(np.int64)
+        return np.clip(index, 0, size - 1), None
+
+
+def _reflect(places: Array, low: float, high: float) -> Array:
+    """Places outside [low, high] folded back at the borders until they are inside."""
+    width = high - low
+    if width <= 0:
+        return np.full_like(places, low)
+    beyond = np.where(places < low, low - places, places - high)
+    turns = np.floor(beyond / width)
+    rest = beyond - turns * width
+    from_low = (places < low) == (turns % 2 == 0)
+    folded = np.where(from_low, low + rest, high - rest)
+    return np.where((places < low) | (places > high), folded, places).astype(places.dtype)
