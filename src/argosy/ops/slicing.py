@@ -9,7 +9,7 @@ import numpy as np
 
 from argosy.errors import ModelError
 from argosy.ir import dim as dims
-from argosy.ir.dim import DimLike
+from argosy.ir.dim import Dim, DimLike
 from argosy.ir.dtype import Array
 from argosy.ir.module import Value
 from argosy.ir.op import Known, Op, fresh, register
@@ -123,17 +123,19 @@ def _extent(start: DimLike, end: DimLike, step: int, size: DimLike) -> DimLike |
     first, last = _from_front(start, size), _from_front(end, size)
     if first is None or last is None:
         return None
+    # Only the far side is clamped: where the near side lies beyond it, the distance is below zero anyhow.
     if step > 0:
-        distance = dims.dim_min(last, size) - dims.dim_min(first, size)
+        if _is_negative(start) and isinstance(last, Dim) and last == size:
+            distance = dims.dim_min(0 - start, size)
+        elif _is_negative(end):
+            distance = last - first
+        else:
+            distance = dims.dim_min(last, size) - first
         return dims.ceildiv(dims.dim_max(distance, 0), step)
-    # Backwards the first place is clamped to size - 1, and the end may be -1, the place before the first element.
     first = size - 1 if isinstance(start, int) and start == -1 else dims.dim_min(first, size - 1)
-    if not _is_negative(end):
-        last = dims.dim_min(last, size - 1)
-    elif _is_far(end):
-        last = -1
-    else:
-        last = dims.dim_max(size + end, -1)
+    if _is_negative(end):
+        # The end may be -1, the place before the first element.
+        last = -1 if _is_far(end) else dims.dim_max(size + end, -1)
     return dims.ceildiv(dims.dim_max(first - last, 0), -step)
 
 
