@@ -15,7 +15,20 @@ from numpy.typing import NDArray
 
 from argosy.errors import ModelError
 
-__all__ = ["BOOL", "DTYPES", "FLOAT32", "FLOAT64", "INT32", "INT64", "STRING", "UINT8", "Array", "DType", "dtype", "dtype_of"]
+__all__ = [
+    "BOOL",
+    "DTYPES",
+    "FLOAT32",
+    "FLOAT64",
+    "INT32",
+    "INT64",
+    "STRING",
+    "UINT8",
+    "Array",
+    "DType",
+    "dtype",
+    "dtype_of",
+]
 
 Array = NDArray[Any]
 
@@ -53,8 +66,10 @@ class DType:
 
     @property
     def compute(self) -> DType:
-        """The type in which formulas on this storage type are computed: float32 for the short floats."""
-        return FLOAT32 if self.kind == "float" and self.bits < 32 else self
+        """The type in which formulas on it are computed: float32 for short floats, a byte for integers below 8 bits."""
+        if self.kind == "float" and self.bits < 32:
+            return FLOAT32
+        return DTYPES[f"{self.kind}8"] if self.bits in (2, 4) else self
 
     def byte_size(self, elements: int) -> int:
         """Bytes of `elements` packed elements."""

@@ -112,12 +112,13 @@ class Formula:
 def _step_dtype(step: Step, args: Sequence[DType | None]) -> DType:
     primitive = PRIMITIVES[step.primitive]
     typed = list(args)
+    refs = step.args
     if primitive.signature == "select":
         if typed[0] is not None and typed[0] is not BOOL:
             raise ModelError(f"select needs a bool condition, found {typed[0]}")
-        typed = typed[1:]
+        typed, refs = typed[1:], refs[1:]
     if primitive.signature == "power":
-        typed = typed[:1]
+        typed, refs = typed[:1], refs[:1]
     present = [kind for kind in typed if kind is not None]
     if not present:
         raise ModelError(f"{step.primitive} has constant arguments only, so its type is unknown")
@@ -126,6 +127,9 @@ def _step_dtype(step: Step, args: Sequence[DType | None]) -> DType:
         raise ModelError(f"{step.primitive} needs arguments of one element type, found {', '.join(map(str, present))}")
     if _KINDS[first.kind] not in primitive.domain:
         raise ModelError(f"{step.primitive} is not defined for {first}")
+    for ref in refs:
+        if isinstance(ref, Constant) and not _fits(ref.value, first):
+            raise ModelError(f"the constant {ref.value} beside {first} is no {first}")
     if primitive.signature in ("compare", "test"):
         return BOOL
     if primitive.signature == "convert":
@@ -133,6 +137,16 @@ def _step_dtype(step: Step, args: Sequence[DType | None]) -> DType:
             raise ModelError("convert needs a target type")
         return step.dtype
     return first
+
+
+def _fits(value: Scalar, dtype: DType) -> bool:
+    """Whether a constant keeps its value in an element type; floats may round it."""
+    if dtype.kind == "bool":
+        return value in (0, 1)
+    if not dtype.is_integer:
+        return True
+    low = -(1 << (dtype.bits - 1)) if dtype.kind == "int" else 0
+    return low <= value < low + (1 << dtype.bits) and value == int(value)
 
 
 class _Tracer:

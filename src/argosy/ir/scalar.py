@@ -91,12 +91,24 @@ PRIMITIVES: Final[dict[str, Primitive]] = {
         *(Primitive(name, 1, "same", domain, rule) for name, domain, rule in _UNARY),
         *(Primitive(name, 2, "same", domain, rule) for name, domain, rule in _BINARY),
         *(Primitive(name, 2, "compare", domain, rule) for name, domain, rule in _COMPARE),
-        Primitive("pow", 2, "power", "fi", "C pow; an integer base with a negative exponent truncates towards zero"),
+        Primitive(
+            "pow",
+            2,
+            "power",
+            "fi",
+            "C pow; integers wrap, with a negative exponent they truncate towards zero; 0 to a negative one is 0",
+        ),
         Primitive("not", 1, "same", "b", "logical"),
         Primitive("bitnot", 1, "same", "i", "bit by bit"),
         Primitive("isnan", 1, "test", "f", "true for NaN only"),
         Primitive("isinf", 1, "test", "f", "true for both infinities"),
         Primitive("select", 3, "select", "fibcs", "the second where the first is true, else the third; NaN passes"),
-        Primitive("convert", 1, "convert", "fibc", "nearest even into floats; towards zero into integers, which wrap"),
+        Primitive(
+            "convert",
+            1,
+            "convert",
+            "fibc",
+            "nearest even into floats; towards zero into integers, which wrap; non-finite into integers gives 0",
+        ),
     )
 }

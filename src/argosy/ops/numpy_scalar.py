@@ -8,14 +8,20 @@ from typing import Any, Final
 
 import numpy as np
 
-from argosy.ir.dtype import Array, DType
+from argosy.ir.dtype import Array, DType, dtype_of
 
 __all__ = ["NUMPY", "convert", "erf"]
 
 # Rational approximations of erf in three ranges, good to an ulp of float64.
 # Source: W. J. Cody, "Rational Chebyshev approximations for the error function", Math. Comp. 23 (1969).
 _SMALL = (
-    (1.85777706184603153e-1, 3.16112374387056560e0, 1.13864154151050156e2, 3.77485237685302021e2, 3.20937758913846947e3),
+    (
+        1.85777706184603153e-1,
+        3.16112374387056560e0,
+        1.13864154151050156e2,
+        3.77485237685302021e2,
+        3.20937758913846947e3,
+    ),
     (1.0, 2.36012909523441209e1, 2.44024637934444173e2, 1.28261652607737228e3, 2.84423683343917062e3),
 )
 _MIDDLE = (
@@ -78,11 +84,26 @@ def _div(left: Array, right: Array) -> Array:
 
 
 def _pow(base: Array, exponent: Array) -> Array:
-    if base.dtype.kind in "iu":
-        if exponent.dtype.kind in "iu" and (exponent.dtype.kind == "u" or not np.any(exponent < 0)):
-            return np.power(base, exponent.astype(base.dtype))
-        return np.power(base.astype(np.float64), exponent.astype(np.float64)).astype(base.dtype)
-    return np.power(base, exponent.astype(base.dtype))
+    if base.dtype.kind not in "iu":
+        return np.power(base, exponent).astype(base.dtype, copy=False)  # in the wider of both types, as C does
+    if exponent.dtype.kind not in "iu":
+        return convert(np.power(base.astype(np.float64), exponent.astype(np.float64)), dtype_of(base.dtype))
+    return _int_pow(base, exponent)
+
+
+def _int_pow(base: Array, exponent: Array) -> Array:
+    """Powers by squaring, which wrap; 1/x truncated where the exponent is negative, which is 0 but for ±1."""
+    base, exponent = np.broadcast_arrays(base, exponent)
+    below = exponent < 0
+    inverse = np.where(np.abs(base) == 1, base, 0).astype(base.dtype)
+    factor = np.where(below, inverse, base)
+    remaining = np.where(below, 0 - exponent, exponent).astype(np.uint64)
+    result = np.ones_like(factor)
+    while remaining.any():
+        result = np.where(remaining & 1, result * factor, result)
+        factor = factor * factor
+        remaining = remaining >> np.uint64(1)
+    return result
 
 
 def _shl(value: Array, by: Array) -> Array:
@@ -96,41 +117,64 @@ def _shr(value: Array, by: Array) -> Array:
     return shifted if value.dtype.kind == "i" else np.where(by >= width, np.zeros_like(value), shifted)
 
 
+@np.errstate(all="ignore")
 def convert(value: Array, dtype: DType) -> Array:
     """`value` in another element type: nearest even into floats, towards zero into integers (which wrap)."""
     target = dtype.numpy
     if value.dtype == target:
         return value
-    if dtype.kind in ("int", "uint"):
-        if dtype.bits < 8:
-            wide = value.astype(np.float32) if value.dtype.kind == "V" else value
-            codes = np.trunc(wide).astype(np.int64) if wide.dtype.kind == "f" else wide.astype(np.int64)
-            mask = (1 << dtype.bits) - 1
-            codes &= mask
-            if dtype.kind == "int":
-                codes = np.where(codes > mask >> 1, codes - mask - 1, codes)
-            return codes.astype(np.int8).astype(target)
-        if value.dtype.kind not in "iub":
-            if value.dtype.kind == "V":
-                value = value.astype(np.float32)
-            # By way of int64, so that what is out of range wraps instead of depending on the processor.
-            wide_kind = np.uint64 if dtype.name == "uint64" else np.int64
-            return value.astype(wide_kind).astype(target)
-    if value.dtype.kind == "V" and target.kind == "V":
-        value = value.astype(np.float32)
-    if dtype.kind == "bool":
-        return value.astype(np.float32).astype(np.bool_) if value.dtype.kind == "V" else value.astype(np.bool_)
+    if value.dtype.kind == "c" and dtype.kind != "complex":
+        value = value.real
+    source = dtype_of(value.dtype)
+    if source.compute is not source:
+        value = value.astype(source.compute.numpy)  # exact, and numpy's own
+    match dtype.kind:
+        case "int" | "uint":
+            whole = _modulo_two_to_64(value) if value.dtype.kind == "f" else value
+            return _low_bits(whole, dtype) if dtype.bits < 8 else whole.astype(target)
+        case "float" if not np.issubdtype(target, np.floating) and value.dtype not in (np.float16, np.float32):
+            return _round_to_odd(value).astype(target)
     return value.astype(target)
 
 
-def _sign(value: Array) -> Array:
-    return np.sign(value)  # type: ignore[no-any-return]
+def _modulo_two_to_64(value: Array) -> Array:
+    """Floats rounded towards zero, as uint64 that wrap; 0 for NaN and infinities.
+
+    A cast of numpy's does what the processor does with a float that is out of range: each something else.
+    """
+    whole = np.fmod(np.where(np.isfinite(value), np.trunc(value), 0).astype(np.float64), 2.0**64)
+    size = np.abs(whole).astype(np.uint64)
+    return np.where(whole < 0, 0 - size, size)
+
+
+def _low_bits(whole: Array, dtype: DType) -> Array:
+    codes = whole.astype(np.int8) & ((1 << dtype.bits) - 1)
+    sign = 1 << (dtype.bits - 1)
+    return ((codes ^ sign) - sign if dtype.kind == "int" else codes).astype(dtype.numpy)
+
+
+def _round_to_odd(value: Array) -> Array:
+    """As float32, but of two neighbours the one with the odd significand wherever `value` is neither.
+
+    ml_dtypes rounds by way of float32, and two roundings to nearest are not one. A first one to odd keeps on
+    which side of a tie the value lies. Source: S. Boldo, G. Melquiond, "Emulation of a FMA and correctly
+    rounded sums: proved algorithms using rounding to odd", IEEE Trans. Computers 57 (2008).
+    """
+    if value.dtype.kind in "iu" and value.dtype.itemsize == 8:
+        # 53 bits and a sticky one, so that float64 holds it
+        sticky = (value >> 11 << 11) | ((value & 0x7FF) != 0).astype(value.dtype) << 11
+        value = np.where((value < 1 << 53) & (value > -(1 << 53) if value.dtype.kind == "i" else True), value, sticky)
+    wide = value.astype(np.float64)
+    near = wide.astype(np.float32)
+    bits = near.view(np.uint32)
+    exact = (near == wide) | np.isnan(wide)
+    return np.where(exact, bits, (bits - (np.abs(near) > np.abs(wide))) | 1).astype(np.uint32).view(np.float32)
 
 
 NUMPY: Final[dict[str, Callable[..., Any]]] = {
     "neg": np.negative,
     "abs": np.abs,
-    "sign": _sign,
+    "sign": np.sign,
     "floor": np.floor,
     "ceil": np.ceil,
     "round": np.rint,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -47,7 +48,9 @@ class Pointwise(Op):
         types = [_present(operand).dtype for operand in operands]
         if not any(isinstance(item, Dim) for array in arrays if array is not None for item in array.flat):
             plain = [
-                np.array(array.tolist(), dtype=kind.numpy) for array, kind in zip(arrays, types, strict=True) if array is not None
+                np.array(array.tolist(), dtype=kind.numpy)
+                for array, kind in zip(arrays, types, strict=True)
+                if array is not None
             ]
             return (evaluate_formula(self.formula, plain).astype(object),)
         return _known_dims(self.formula, arrays, types)
@@ -59,6 +62,7 @@ def _present(operand: Value | None) -> Value:
     return operand
 
 
+@np.errstate(all="ignore")  # overflow, NaN and division by zero have their rules
 def evaluate_formula(formula: Formula, values: list[Array]) -> Array:
     """The formula in numpy: computed in the compute types, rounded once to the result's storage type."""
     storage: list[DType] = [dtype_of(value.dtype) for value in values]
@@ -85,14 +89,17 @@ def _evaluate_step(step: Step, kind: DType, storage: list[DType], computed: list
         return rounded.astype(kind.compute.numpy) if kind.compute is not kind else rounded
     typed = [storage[ref] for ref in step.args if isinstance(ref, int) and storage[ref].name != "bool"]
     neighbour = typed[0].compute if typed else DTYPES["bool"]
+    # A constant takes the type of the operand beside it, but an exponent of integers may be a fraction.
+    own = step.primitive == "pow" and neighbour.is_integer
     args = [
-        np.asarray(ref.value, dtype=neighbour.numpy) if isinstance(ref, Constant) else computed[ref] for ref in step.args
+        np.asarray(ref.value, dtype=None if own else neighbour.numpy) if isinstance(ref, Constant) else computed[ref]
+        for ref in step.args
     ]
     result = np.asarray(NUMPY[step.primitive](*args))
     return result if result.dtype == kind.compute.numpy else result.astype(kind.compute.numpy)
 
 
-_ON_DIMS = {
+_ON_DIMS: Final[dict[str, Callable[..., Any]]] = {
     "add": lambda a, b: a + b,
     "sub": lambda a, b: a - b,
     "mul": lambda a, b: a * b,
@@ -120,7 +127,11 @@ def _known_dims(formula: Formula, arrays: list[Known | None], types: list[DType]
 def _dims_step(step: Step, args: list[Any], kinds: list[DType]) -> Known | None:
     if step.primitive == "convert":
         # Shapes are far below the limits of the integer types; into anything else a dim has no exact value.
-        return args[0] if step.dtype is not None and step.dtype.name in ("int64", "int32") else None
+        if step.dtype is None or step.dtype.name not in ("int64", "int32"):
+            return None
+        return np.asarray(
+            np.frompyfunc(lambda item: item if isinstance(item, Dim) else int(item), 1, 1)(args[0]), object
+        )
     if step.primitive == "select":
         return np.where(np.asarray(args[0].tolist(), dtype=bool), args[1], args[2]).astype(object)
     if step.primitive == "div":
