@@ -33,7 +33,8 @@ class ExternalData:
         data = self._map(location, where)
         if offset + size > data.size:
             raise ModelError(
-                f"external file {location!r} holds {data.size} bytes, the tensor needs {size} from {offset} on", where=where
+                f"external file {location!r} holds {data.size} bytes, the tensor needs {size} from {offset} on",
+                where=where,
             )
         return data[offset : offset + size]
 
@@ -52,7 +53,9 @@ class ExternalData:
             raise ModelError(f"external file {location!r} lies outside the model's folder", where=where)
         if not path.is_file():
             raise ModelError(
-                f"external file {location!r} is missing", where=where, hint=f"it must lie beside the model, in {self._folder}"
+                f"external file {location!r} is missing",
+                where=where,
+                hint=f"it must lie beside the model, in {self._folder}",
             )
         size = path.stat().st_size
         data: Array = np.memmap(path, np.uint8, "r") if size else np.zeros(0, np.uint8)

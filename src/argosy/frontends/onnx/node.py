@@ -124,7 +124,8 @@ class Node:
     def attr_strings(self, name: str, default: Sequence[str] | None = None) -> tuple[str, ...]:
         """A STRINGS attribute; required where `default` is None."""
         return tuple(
-            value.decode() if isinstance(value, bytes) else value for value in self._get(name, _STRINGS, "strings", default)
+            value.decode() if isinstance(value, bytes) else value
+            for value in self._get(name, _STRINGS, "strings", default)
         )
 
     def attr_tensor(self, name: str) -> Literal:
@@ -158,7 +159,9 @@ class Node:
             if kind in (_INTS, _FLOATS, _STRINGS) and entry.type == kind - 5 and not len(getattr(entry, field)):
                 # Some exporters write a list of one as a scalar.
                 return [getattr(entry, {_INTS: "i", _FLOATS: "f", _STRINGS: "s"}[kind])]
-            self.fail(f"attribute {name!r} has type {_TYPE_NAMES.get(entry.type, entry.type)}, expected {_TYPE_NAMES[kind]}")
+            self.fail(
+                f"attribute {name!r} has type {_TYPE_NAMES.get(entry.type, entry.type)}, expected {_TYPE_NAMES[kind]}"
+            )
         return getattr(entry, field)
 
     def unread_attributes(self) -> list[str]:
@@ -198,4 +201,3 @@ class Node:
     def unsupported(self, what: str, hint: str = "") -> NoReturn:
         """Raise UnsupportedError for something that is valid ONNX but that Argosy does not do."""
         raise UnsupportedError(what, (), hint=hint)
-

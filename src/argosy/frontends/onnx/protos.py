@@ -106,7 +106,9 @@ def read_tensor(tensor: onnx.TensorProto, external: ExternalData, where: str) ->
 
 def _read_strings(tensor: onnx.TensorProto, shape: tuple[int, ...], count: int, where: str) -> Literal:
     if len(tensor.string_data) != count:
-        raise ModelError(f"string_data holds {len(tensor.string_data)} values, the shape {list(shape)} needs {count}", where=where)
+        raise ModelError(
+            f"string_data holds {len(tensor.string_data)} values, the shape {list(shape)} needs {count}", where=where
+        )
     try:
         texts = [text.decode() for text in tensor.string_data]
     except UnicodeDecodeError as error:
@@ -153,7 +155,9 @@ def read_type(kind: onnx.TypeProto, name: str, where: str) -> Type:
         element = element_type(tensor.elem_type, where)
         if not tensor.HasField("shape"):
             return TensorType(element, None)
-        return TensorType(element, tuple(_read_dim(dim, f"{name}_d{axis}", where) for axis, dim in enumerate(tensor.shape.dim)))
+        return TensorType(
+            element, tuple(_read_dim(dim, f"{name}_d{axis}", where) for axis, dim in enumerate(tensor.shape.dim))
+        )
     if which == "sequence_type":
         return SequenceType(read_type(kind.sequence_type.elem_type, name, where))
     if which == "optional_type":
@@ -171,5 +175,3 @@ def _read_dim(dim: onnx.TensorShapeProto.Dimension, unnamed: str, where: str) ->
         return symbol_dim(Symbol(dim.dim_param))
     # No value, a negative number or one of the words that exporters write for "unknown".
     return symbol_dim(Symbol(unnamed))
-
-
