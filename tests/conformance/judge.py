@@ -14,7 +14,7 @@ from argosy.comparison import AllClose, compare
 from tests.conformance.cases import Case
 from tests.conformance.runners import Runner
 
-__all__ = ["Outcome", "judge"]
+__all__ = ["Outcome", "explain", "judge"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,5 +53,10 @@ def _reason(case: Case, runner: Runner) -> str:
     except (KeyboardInterrupt, GeneratorExit):
         raise
     except BaseException as error:  # noqa: BLE001 - a skip, an exit and a crash are all failures here
-        return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        return explain(error)
     return ""
+
+
+def explain(error: BaseException) -> str:
+    """An exception as the reason of a failure."""
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

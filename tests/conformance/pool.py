@@ -5,15 +5,25 @@ from __future__ import annotations
 import multiprocessing
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from multiprocessing.connection import Connection, wait
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
-from tests.conformance.cases import Case
-from tests.conformance.judge import Outcome, judge
-from tests.conformance.runners import Runner
+from tests.conformance.judge import Outcome
 
-__all__ = ["run_cases"]
+__all__ = ["HasId", "run_cases"]
+
+
+class HasId(Protocol):
+    """Anything that can be judged."""
+
+    @property
+    def id(self) -> str:
+        """Its name, unique in its suite."""
+        ...
+
+
+C = TypeVar("C", bound=HasId)
 
 # Workers are forked, so that they share the cases, which are costly to build and hold no threads or devices.
 _CONTEXT = multiprocessing.get_context("fork")
@@ -22,9 +32,9 @@ _CONTEXT = multiprocessing.get_context("fork")
 class _Worker:
     """A process that judges one case after another, and what it is doing now."""
 
-    def __init__(self, cases: Sequence[Case], runner: Runner) -> None:
+    def __init__(self, cases: Sequence[C], judge: Callable[[C], Outcome]) -> None:
         self.connection, theirs = _CONTEXT.Pipe()
-        self._process: Any = _CONTEXT.Process(target=_work, args=(theirs, cases, runner), daemon=True)
+        self._process: Any = _CONTEXT.Process(target=_work, args=(theirs, cases, judge), daemon=True)
         self._process.start()
         theirs.close()
         self.index: int | None = None
@@ -43,19 +53,21 @@ class _Worker:
         self.connection.close()
 
 
-def _work(connection: Connection, cases: Sequence[Case], runner: Runner) -> None:
+def _work(connection: Connection, cases: Sequence[C], judge: Callable[[C], Outcome]) -> None:
     while True:
         try:
             index = connection.recv()
         except EOFError:
             return
-        connection.send(judge(cases[index], runner))
+        connection.send(judge(cases[index]))
 
 
-def run_cases(cases: Sequence[Case], runner: Runner, *, workers: int = 2, limit: float = 120.0) -> Iterator[Outcome]:
+def run_cases(
+    cases: Sequence[C], judge: Callable[[C], Outcome], *, workers: int = 2, limit: float = 120.0
+) -> Iterator[Outcome]:
     """The outcomes of all cases, as they come. A case that takes longer than `limit` seconds has failed."""
     waiting = deque(range(len(cases)))
-    crew = [_Worker(cases, runner) for _ in range(min(workers, len(cases)))]
+    crew = [_Worker(cases, judge) for _ in range(min(workers, len(cases)))]
     try:
         for worker in crew:
             worker.give(waiting.popleft(), limit)
@@ -69,7 +81,7 @@ def run_cases(cases: Sequence[Case], runner: Runner, *, workers: int = 2, limit:
                 yield outcome
                 if crew[position].index is not None:  # it hangs or is dead
                     crew[position].end()
-                    crew[position] = _Worker(cases, runner)
+                    crew[position] = _Worker(cases, judge)
                 if waiting:
                     crew[position].give(waiting.popleft(), limit)
             idle = [worker for worker in crew if worker.index is None]
@@ -81,7 +93,7 @@ def run_cases(cases: Sequence[Case], runner: Runner, *, workers: int = 2, limit:
             worker.end()
 
 
-def _collect(worker: _Worker, cases: Sequence[Case], limit: float, *, heard: bool) -> Outcome | None:
+def _collect(worker: _Worker, cases: Sequence[HasId], limit: float, *, heard: bool) -> Outcome | None:
     """The outcome of the worker's case if there is one; the worker is free then, unless it hangs or died."""
     case = cases[worker.index or 0]
     if heard:

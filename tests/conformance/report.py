@@ -4,85 +4,67 @@ from __future__ import annotations
 
 import platform
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import ml_dtypes
 import numpy as np
 import onnx
 
 import argosy
-from tests.conformance.cases import KINDS, Case
-from tests.conformance.families import family
 from tests.conformance.judge import Outcome
+from tests.conformance.pool import HasId
+from tests.conformance.suites import Suite
 
 __all__ = ["page", "shorten"]
 
 _OP = re.compile(r"([\w.]+::\w+), opset \d+")
 
-_HEAD = """\
-# Conformance
 
-<!-- Written by `make conformance`. -->
-
-ONNX ships a suite of models with inputs and expected outputs. Every case runs the whole way: import, compile,
-save, load from the saved bytes, run. A case passes when every output of every data set is there under its
-name, in the model's order, with exactly the declared element type and shape, with non-finite values in the
-same places, with integers equal and floats within the suite's own tolerances. Anything else is a failure:
-an exception of any kind, the suite's "not supposed to implement it" among them, or more than the time limit.
-
-Versions: {versions}.
-"""
-
-
-def page(results: Mapping[str, Sequence[Outcome]], cases: Sequence[Case]) -> str:
-    """The page, in Markdown, for the outcomes of each target."""
-    versions = ", ".join(
-        f"{name} {version}"
-        for name, version in (
-            ("argosy", argosy.__version__),
-            ("onnx", onnx.__version__),
-            ("opset", onnx.defs.onnx_opset_version()),
-            ("numpy", np.__version__),
-            ("ml_dtypes", ml_dtypes.__version__),
-            ("Python", ".".join(platform.python_version_tuple()[:2])),
-        )
-    )
-    by_id = {case.id: case for case in cases}
-    parts = [_HEAD.format(versions=versions)]
+def page(suite: Suite, cases: Sequence[HasId], results: Mapping[str, Sequence[Outcome]]) -> str:
+    """The page of a suite, in Markdown, for the outcomes of each target."""
+    versions = {
+        "argosy": argosy.__version__,
+        "onnx": onnx.__version__,
+        "opset": onnx.defs.onnx_opset_version(),
+        "numpy": np.__version__,
+        "ml_dtypes": ml_dtypes.__version__,
+        "Python": ".".join(platform.python_version_tuple()[:2]),
+    }
+    parts = [f"# {suite.title}\n", "<!-- Written by `make conformance`. -->\n", suite.about]
+    parts.append(f"Versions: {', '.join(f'{name} {version}' for name, version in versions.items())}.\n")
+    groups = {case.id: suite.group(case) for case in cases}
+    families = {case.id: name for case in cases if (name := suite.family(case)) is not None}
     for target, outcomes in results.items():
-        parts += _target(target, sorted(outcomes, key=lambda outcome: outcome.id), by_id)
+        parts += [f"## {target}\n", _table("kind", outcomes, groups), "### By family of ops\n"]
+        parts.append(_table("family", [outcome for outcome in outcomes if outcome.id in families], families))
+        parts += _failures(outcomes)
     return "\n".join(parts)
 
 
-def _target(target: str, outcomes: Sequence[Outcome], cases: Mapping[str, Case]) -> list[str]:
-    kinds = _table("kind", outcomes, lambda outcome: cases[outcome.id].kind, KINDS)
-    nodes = [outcome for outcome in outcomes if cases[outcome.id].kind == "node"]
-    families = {outcome.id: family(cases[outcome.id]) for outcome in nodes}
-    rows = _table("family", nodes, lambda outcome: families[outcome.id], sorted(set(families.values())))
-    failed = [outcome for outcome in outcomes if not outcome.passed]
-    parts = [f"## {target}\n", kinds, "### Node cases by family of ops\n", rows]
-    if failed:
-        reasons: dict[str, list[str]] = {}
-        for outcome in failed:
-            reasons.setdefault(shorten(outcome.reason), []).append(outcome.id)
-        parts += ["### Failures\n", "| reason | number | cases |", "|---|---:|---|"]
-        parts += [
-            f"| {_cell(reason)} | {len(reasons[reason])} | {_cell(', '.join(reasons[reason]))} |"
-            for reason in sorted(reasons)
-        ]
-        parts.append("")
-    return parts
-
-
-def _table(noun: str, outcomes: Sequence[Outcome], key: Callable[[Outcome], str], order: Iterable[str]) -> str:
+def _table(noun: str, outcomes: Sequence[Outcome], names: Mapping[str, str]) -> str:
     lines = [f"| {noun} | cases | passed | failed |", "|---|---:|---:|---:|"]
-    for name in order:
-        found = [outcome.passed for outcome in outcomes if key(outcome) == name]
-        if found:
-            lines.append(f"| {name} | {len(found)} | {sum(found)} | {len(found) - sum(found)} |")
+    for name in sorted({names[outcome.id] for outcome in outcomes}):
+        found = [outcome for outcome in outcomes if names[outcome.id] == name]
+        lines.append(f"| {name} | {_counts(found)}")
+    return "\n".join([*lines, f"| **all** | {_counts(outcomes, '**')}", ""])
+
+
+def _counts(outcomes: Sequence[Outcome], mark: str = "") -> str:
     passed = sum(outcome.passed for outcome in outcomes)
-    lines.append(f"| **all** | **{len(outcomes)}** | **{passed}** | **{len(outcomes) - passed}** |")
-    return "\n".join([*lines, ""])
+    numbers = (len(outcomes), passed, len(outcomes) - passed)
+    return "".join(f"{mark}{number}{mark} | " for number in numbers).rstrip()
+
+
+def _failures(outcomes: Sequence[Outcome]) -> list[str]:
+    """A table from reason to cases, which many share."""
+    reasons: dict[str, list[str]] = {}
+    for outcome in sorted(outcomes, key=lambda outcome: outcome.id):
+        if not outcome.passed:
+            reasons.setdefault(shorten(outcome.reason), []).append(outcome.id)
+    if not reasons:
+        return []
+    rows = [f"| {_cell(reason)} | {len(ids)} | {_cell(', '.join(ids))} |" for reason, ids in sorted(reasons.items())]
+    return ["### Failures\n", "| reason | number | cases |", "|---|---:|---|", *rows, ""]
 
 
 def shorten(reason: str, limit: int = 240) -> str:

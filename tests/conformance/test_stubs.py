@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -182,7 +183,9 @@ class Misbehaves:
 def test_a_worker_that_hangs_or_dies_costs_one_case() -> None:
     names = ["node/test_add", "node/test_isnan", "node/test_sub", "node/test_mul", "node/test_div", "node/test_exp"]
     cases = [case_called(name) for name in names]
-    outcomes = {outcome.id: outcome.reason for outcome in run_cases(cases, Misbehaves(), workers=2, limit=1.0)}
+    outcomes = {
+        outcome.id: outcome.reason for outcome in run_cases(cases, partial(judge, runner=Misbehaves()), limit=1.0)
+    }
     assert set(outcomes) == set(names)
     assert outcomes.pop("node/test_add") == "took longer than 1 s"
     assert outcomes.pop("node/test_isnan") == "the process died"

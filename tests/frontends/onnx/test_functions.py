@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import onnx
 import pytest
 from onnx import helper
@@ -10,7 +12,7 @@ from argosy.frontends.onnx.functions import Functions
 
 
 @pytest.mark.parametrize(("given", "alpha"), [({}, 1.0), ({"alpha": 0.5}, 0.5)])
-def test_attributes_of_a_body_have_defaults(given: dict[str, float], alpha: float) -> None:
+def test_attributes_of_a_body_have_defaults(given: dict[str, Any], alpha: float) -> None:
     functions = Functions(onnx.ModelProto())
     call = helper.make_node("Elu", ["x"], ["y"], **given)
     body = functions.find(call, "", 22)
