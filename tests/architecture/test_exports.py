@@ -10,16 +10,19 @@ import pytest
 from tests.architecture.sources import Source, sources
 
 
-def defined(source: Source) -> set[str]:
-    """Public classes and functions that a module defines at its top level.
+def registered(function: ast.FunctionDef) -> set[str]:
+    """What a decorator with arguments puts into its table: the function, and the functions that it is given."""
+    calls = [decorator for decorator in function.decorator_list if isinstance(decorator, ast.Call)]
+    given = [argument for call in calls for argument in [*call.args, *(keyword.value for keyword in call.keywords)]]
+    return {function.name, *(node.id for node in given if isinstance(node, ast.Name))} if calls else set()
 
-    A function under a decorator with arguments (`@onnx_op("Gemm", since=13)`) is reached through its table.
-    """
-    names = {node.name for node in source.tree.body if isinstance(node, ast.ClassDef)}
-    for node in source.tree.body:
-        if isinstance(node, ast.FunctionDef) and not any(isinstance(found, ast.Call) for found in node.decorator_list):
-            names.add(node.name)
-    return {name for name in names if not name.startswith("_")}
+
+def defined(source: Source) -> set[str]:
+    """Public classes and functions that a module defines at its top level, but for those reached through a table."""
+    kinds = (ast.ClassDef, ast.FunctionDef)
+    names = {node.name for node in source.tree.body if isinstance(node, kinds) and not node.name.startswith("_")}
+    functions = [node for node in source.tree.body if isinstance(node, ast.FunctionDef)]
+    return names.difference(*map(registered, functions))
 
 
 def declared(source: Source) -> list[str] | None:
