@@ -141,7 +141,7 @@ def time_rows(folder: Path, sizes: Sequence[int], runs: int) -> list[tuple[str, 
         path = folder / f"deep-{nodes}.onnx"
         onnx.save(deep_model(nodes), str(path))
         seconds = median_seconds(COMPILE, str(path), str(folder / "out.argosy"), runs=runs)
-        bar = "under 5 CPU s" if nodes == 5000 else "linear"  # noqa: PLR2004 - the budget's size
+        bar = "under 5 CPU s" if nodes == 5000 else "linear"
         rows.append((f"load, normalise, save {nodes:,} nodes", f"{seconds:.2f} CPU s", bar))
     return rows
 

@@ -45,13 +45,13 @@ def load_onnx(
     """
     wanted = Dimensions.of(dims)
     if isinstance(model, Program):
-        return bind_program(model, wanted)
+        return _bind_program(model, wanted)
     from argosy.frontends.onnx import ImportOptions, load  # noqa: PLC0415 - a program needs no ONNX
 
     return load(model, ImportOptions(wanted, skip_unknown, strict))
 
 
-def bind_program(program: Program, wanted: Dimensions) -> Program:
+def _bind_program(program: Program, wanted: Dimensions) -> Program:
     """The program with dims bound or bounded as asked."""
     values = wanted_values(program.inputs, wanted)
     if not values:
@@ -60,7 +60,7 @@ def bind_program(program: Program, wanted: Dimensions) -> Program:
     return dataclasses.replace(program, main=main)
 
 
-def compile(  # noqa: A001, PLR0913 - the field's word, and its usual options
+def compile(  # noqa: A001 - the field's word, and its usual options
     model: str | Path | bytes | Program | Any,
     *,
     targets: Sequence[str | Target] = ("native",),
@@ -158,9 +158,7 @@ class _Build:
             variants=tuple(variant.record for variant in self._variants),
             options={"precision": self._options.precision},
         )
-        return Artifact(
-            manifest, program=self._record, compiled=self._variants, weights=self._weights, storage=weights
-        )
+        return Artifact(manifest, program=self._record, compiled=self._variants, weights=self._weights, storage=weights)
 
 
 def _symbols(program: Program) -> list[Symbol]:
@@ -174,4 +172,3 @@ def _value_info(name: str, kind: Type) -> ValueInfo:
     if isinstance(kind, TensorType) and kind.dims is not None:
         dims = tuple(dim if isinstance(dim, int) else str(dim) for dim in kind.dims)
     return ValueInfo(name, str(kind), dims)
-

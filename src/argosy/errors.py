@@ -111,7 +111,7 @@ class DeviceError(ArgosyError):
     exit_code = 6
 
 
-class EnvironmentError_(ArgosyError):  # noqa: N801 - the plain name is a builtin
+class EnvironmentError_(ArgosyError):  # noqa: N801, N818 - the plain name is a builtin
     """The machine lacks something: a package, disk space, a permission."""
 
     exit_code = 7

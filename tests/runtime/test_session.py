@@ -65,7 +65,10 @@ def test_one_artifact_runs_every_size(artifact: argosy.Artifact, n: int) -> None
 def test_a_session_says_what_it_takes_and_gives(artifact: argosy.Artifact) -> None:
     session = argosy.Session(artifact)
     assert {name: str(kind) for name, kind in session.inputs.items()} == {"x": "float32[N, 8]"}
-    assert {name: str(kind) for name, kind in session.outputs.items()} == {"y": "float32[N, 600]", "z": "float32[N, 600]"}
+    assert {name: str(kind) for name, kind in session.outputs.items()} == {
+        "y": "float32[N, 600]",
+        "z": "float32[N, 600]",
+    }
     assert session.variant in session.why
 
 
@@ -106,7 +109,9 @@ def test_lists_and_other_array_types_are_taken(artifact: argosy.Artifact) -> Non
 def test_results_belong_to_the_caller() -> None:
     b = Builder()
     x = b.parameter("x", TensorType(dtype("float32"), (2,)))
-    session = argosy.Session(argosy.compile(Program(b.module({"same": x, "c": b.constant(np.ones(2, np.float32))})), targets=["ref"]))
+    session = argosy.Session(
+        argosy.compile(Program(b.module({"same": x, "c": b.constant(np.ones(2, np.float32))})), targets=["ref"])
+    )
     given = np.zeros(2, np.float32)
     first = session.run({"x": given})
     first["same"][:] = 5
@@ -121,7 +126,7 @@ def test_a_plan_prepares_weights_once(tmp_path: Path) -> None:
     assert sum(buffer.kind == "prepared" for buffer in plan.buffers) >= 1
     counted: list[str] = []
     session = argosy.Session(artifact)
-    session.observe({"x": feed(1)}, lambda instruction, results: counted.append(instruction.op.name))
+    session.observe({"x": feed(1)}, lambda instruction, _: counted.append(instruction.op.name))
     assert "slice" not in counted
 
 
@@ -153,7 +158,10 @@ def test_weights_may_lie_elsewhere(tmp_path: Path, storage: str) -> None:
         with pytest.raises(ArtifactError, match="omitted"):
             argosy.Session(path).run({"x": x})
         hashes = argosy.Artifact.open(path).manifest.weights
-        supply = {digest: WEIGHT if weight.dims == WEIGHT.shape else np.tile(BIAS, (600, 1)) for digest, weight in hashes.items()}
+        supply = {
+            digest: WEIGHT if weight.dims == WEIGHT.shape else np.tile(BIAS, (600, 1))
+            for digest, weight in hashes.items()
+        }
         session = argosy.Session(path, weights=supply)
         wrong = dict.fromkeys(hashes, np.zeros((8, 600), np.float32))
         with pytest.raises(ArtifactError, match="hash|bytes"):
@@ -192,9 +200,8 @@ def test_sixteen_threads_get_the_same_bits_and_nothing_grows(artifact: argosy.Ar
     faults: list[str] = []
 
     def work(index: int) -> None:
-        for _ in range(200):
-            if session.run(inputs[index])["y"].tobytes() != wanted[index]:
-                faults.append(f"thread {index}")
+        found = (session.run(inputs[index])["y"].tobytes() for _ in range(200))
+        faults.extend(f"thread {index}" for value in found if value != wanted[index])
 
     def all_threads() -> None:
         threads = [threading.Thread(target=work, args=(index,)) for index in range(16)]

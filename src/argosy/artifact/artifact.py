@@ -142,7 +142,8 @@ class Artifact:
         """Write the artifact, atomically.
 
         `weights`: `embed` keeps them in the file; `omit` stores hashes only; anything else is the name of a
-        file to write them to, beside the artifact; by default, what `compile` was told. Raises EnvironmentError_ where the disk refuses.
+        file to write them to, beside the artifact; by default, what `compile` was told. Raises
+        EnvironmentError_ where the disk refuses.
         """
         manifest, contents = self._contents(Path(path), weights or self._storage)
         write_artifact(path, manifest, contents)

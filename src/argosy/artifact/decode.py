@@ -102,7 +102,7 @@ class Decoder:
 
     def dim(self, text: str) -> DimLike:
         """A dim from its text."""
-        return self._parsed(parse_dim, text)  # type: ignore[no-any-return]
+        return self._parsed(parse_dim, text)
 
     def _parsed(self, parse: Callable[[str, Mapping[str, Symbol]], Any], text: str) -> Any:
         try:
@@ -124,16 +124,18 @@ class Decoder:
                 where=where,
                 hint="update Argosy, or compile the model again",
             )
-        fields = {entry.name for entry in dataclasses.fields(kind)}  # type: ignore[arg-type]
+        fields = {entry.name for entry in dataclasses.fields(kind)}
         if fields != set(attributes):
             raise ArtifactError(f"{name} has the attributes {sorted(fields)}, found {sorted(attributes)}", where=where)
         values = {key: self.value(value) for key, value in attributes.items()}
         for key, expected in _field_types(kind).items():
             if not _fits(values[key], expected):
-                raise ArtifactError(f"the attribute {key!r} of {name} is {values[key]!r}, expected {expected}", where=where)
+                raise ArtifactError(
+                    f"the attribute {key!r} of {name} is {values[key]!r}, expected {expected}", where=where
+                )
         return kind(**values)
 
-    def value(self, value: Value) -> Any:  # noqa: PLR0911, C901 - one line a kind
+    def value(self, value: Value) -> Any:
         """An attribute's value."""
         match value:
             case FloatValue():
@@ -186,9 +188,9 @@ class Decoder:
 
 
 @cache
-def _field_types(kind: type[Op]) -> dict[str, Any]:
+def _field_types(kind: type) -> dict[str, Any]:
     hints = get_type_hints(kind)
-    return {entry.name: hints[entry.name] for entry in dataclasses.fields(kind)}  # type: ignore[arg-type]
+    return {entry.name: hints[entry.name] for entry in dataclasses.fields(kind)}
 
 
 def _fits(value: Any, expected: Any) -> bool:
@@ -199,7 +201,7 @@ def _fits(value: Any, expected: Any) -> bool:
     if get_origin(expected) is tuple:
         if not isinstance(value, tuple):
             return False
-        if len(arguments) == 2 and arguments[1] is Ellipsis:  # noqa: PLR2004 - tuple[X, ...]
+        if len(arguments) == 2 and arguments[1] is Ellipsis:
             return all(_fits(item, arguments[0]) for item in value)
         return len(value) == len(arguments) and all(map(_fits, value, arguments))
     if expected in (Any, None, NoneType):

@@ -67,7 +67,7 @@ class Encoder:
         index = len(self._modules)
         self._modules.append(None)
         numbers: dict[ir.Instruction, int] = {
-            **{parameter: PARAMETER for parameter in module.parameters},
+            **dict.fromkeys(module.parameters, PARAMETER),
             **{instruction: number for number, instruction in enumerate(module.instructions)},
         }
         places = {parameter: place for place, parameter in enumerate(module.parameters)}
@@ -107,7 +107,7 @@ class Encoder:
         """An op's attributes as values."""
         return {name: self.value(value) for name, value in op.attributes().items()}
 
-    def value(self, value: Any) -> Value:  # noqa: PLR0911, C901 - one line a kind
+    def value(self, value: Any) -> Value:
         """An attribute's value."""
         match value:
             case None | bool() | int() | str():

@@ -37,16 +37,16 @@ def evaluate_plan(module: Module, *, prepare_now: bool = False) -> tuple[PlanRec
     `prepare_now` evaluates what depends on weights alone here, so that the prepared weights are stored
     instead of the ones that the model came with.
     """
-    return _Planner(prepare(module) if prepare_now else module).plan()
+    return _Planner(_prepare(module) if prepare_now else module).plan()
 
 
-def prepare(module: Module) -> Module:
+def _prepare(module: Module) -> Module:
     """The module with what depends on weights alone evaluated, and unused weights gone."""
     builder = Builder(module.name)
     values: dict[tuple[Instruction, int], Value] = {
         (parameter, 0): builder.adopt(parameter) for parameter in module.parameters
     }
-    early = from_weights_alone(module)
+    early = _from_weights_alone(module)
     constants: dict[tuple[Instruction, int], Any] = {}
     for instruction in module.instructions:
         if isinstance(instruction.op, Constant):
@@ -80,7 +80,7 @@ def _placed(
     return values[key]
 
 
-def from_weights_alone(module: Module) -> set[Instruction]:
+def _from_weights_alone(module: Module) -> set[Instruction]:
     """Pure instructions that read constants, directly or through each other, and nothing else."""
     found: set[Instruction] = set()
     for instruction in module.instructions:
@@ -107,7 +107,7 @@ class _Planner:
     def plan(self) -> tuple[PlanRecord, dict[str, Literal]]:
         module, encoder = self._module, self._encoder
         inputs, shapes = self._inputs()
-        prepared = from_weights_alone(module)
+        prepared = _from_weights_alone(module)
         prepare: list[Step] = []
         body: list[Step] = []
         made: list[int] = []

@@ -30,7 +30,7 @@ Known = Array
 """A small integer (or bool, or float) tensor known while compiling: an object array of numbers and dims."""
 
 OPS: Registry[str, type[Op]] = Registry("op", "argosy.ops")
-O = TypeVar("O", bound="type[Op]")
+C = TypeVar("C", bound="type[Op]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +134,7 @@ def _plain(value: Known) -> Array:
     return np.array(value.tolist(), dtype=None if value.size else np.int64)
 
 
-def register(cls: O) -> O:
+def register(cls: C) -> C:
     """Class decorator: enters an op under its name. Ops whose attributes may hold dims are noted for `bind`."""
     OPS.add(cls.name, cls)
     hints = " ".join(str(entry.type) for entry in dataclasses.fields(cls))  # type: ignore[arg-type]
@@ -172,4 +172,3 @@ def _map_value(value: Any, change: Callable[[DimLike], DimLike]) -> Any:
         mapped_dims = _map_value(value.dims, change)
         return value if mapped_dims is value.dims else TensorType(value.dtype, mapped_dims)
     return value
-

@@ -196,5 +196,3 @@ def _frozen(value: Any) -> Any:
         value = value.view()
         value.flags.writeable = False
     return value
-
-

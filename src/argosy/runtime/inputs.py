@@ -28,7 +28,7 @@ def check_inputs(given: Mapping[str, Any], expected: Mapping[str, Type]) -> list
                 f"the model has no input {name!r}",
                 hint=did_you_mean(str(name), list(expected)) or f"it takes: {_summary(expected)}",
             )
-    checked = []
+    checked: list[Any] = []
     for name, kind in expected.items():
         if name not in given:
             if not isinstance(kind, OptionalType):

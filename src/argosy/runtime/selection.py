@@ -47,7 +47,8 @@ class Selection:
     def __str__(self) -> str:
         taken = self.fitting[:1]
         return "\n".join(
-            f"{'→' if choice in taken else ' '} {choice.words}: {choice.answer}; {choice.reason}" for choice in self.choices
+            f"{'→' if choice in taken else ' '} {choice.words}: {choice.answer}; {choice.reason}"
+            for choice in self.choices
         )
 
 

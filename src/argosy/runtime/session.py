@@ -40,7 +40,7 @@ class Session:
     `ref` only. Raises ArtifactError for a bad artifact, DeviceError where nothing fits.
     """
 
-    def __init__(  # noqa: PLR0913 - the public form
+    def __init__(
         self,
         source: Artifact | str | os.PathLike[str] | bytes,
         *,

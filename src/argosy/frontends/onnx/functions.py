@@ -126,7 +126,7 @@ def _context_body(
 ) -> onnx.FunctionProto:
     import onnx  # noqa: PLC0415
 
-    types = [b"" if value is None else type_message(value.type).SerializeToString() for value in inputs]
+    types = [b"" if value is None else _type_message(value.type).SerializeToString() for value in inputs]
     text = schema.get_context_dependent_function_with_opset_version(version, node.SerializeToString(), types)
     body = onnx.FunctionProto.FromString(text)
     if not body.node:
@@ -134,7 +134,7 @@ def _context_body(
     return body
 
 
-def type_message(kind: Type) -> onnx.TypeProto:
+def _type_message(kind: Type) -> onnx.TypeProto:
     """One of our types as a TypeProto; symbolic dims stay without a value."""
     import onnx  # noqa: PLC0415
 
@@ -148,7 +148,7 @@ def type_message(kind: Type) -> onnx.TypeProto:
                 if isinstance(dim, int):
                     entry.dim_value = dim
     elif isinstance(kind, SequenceType):
-        message.sequence_type.elem_type.CopyFrom(type_message(kind.element))
+        message.sequence_type.elem_type.CopyFrom(_type_message(kind.element))
     else:
         raise ModelError(f"no function body can be made for an input of type {kind}")
     return message

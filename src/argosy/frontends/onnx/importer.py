@@ -31,7 +31,7 @@ from argosy.options import Dimensions
 if TYPE_CHECKING:
     import onnx
 
-__all__ = ["ImportOptions", "Scope", "load"]
+__all__ = ["ImportOptions", "Model", "Scope", "load", "node_reads"]
 
 log = logging.getLogger("argosy.onnx")
 
@@ -205,7 +205,7 @@ class Scope:
 
     def import_nodes(self, nodes: Sequence[onnx.NodeProto]) -> None:
         """Import nodes, in an order in which every value is there before it is read."""
-        for index, node in in_order(nodes, self.look_up):
+        for index, node in _in_order(nodes):
             label = node_label(node, index, self.prefix)
             self._import_node(node, label)
 
@@ -280,7 +280,7 @@ class Scope:
         ), inner.captures
 
 
-def in_order(nodes: Sequence[onnx.NodeProto], outside: Any) -> list[tuple[int, onnx.NodeProto]]:
+def _in_order(nodes: Sequence[onnx.NodeProto]) -> list[tuple[int, onnx.NodeProto]]:
     """The nodes with their indices, each after the nodes that it reads from; raises ModelError for a cycle.
 
     ONNX demands sorted nodes; files that are not sorted exist, and are sorted here with a warning.

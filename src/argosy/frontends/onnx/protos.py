@@ -25,8 +25,8 @@ ELEMENT_TYPES: Final[dict[int, DType]] = {
     for number, name in enumerate(
         (
             "float32", "uint8", "int8", "uint16", "int16", "int32", "int64", "string", "bool", "float16", "float64",
-            "uint32", "uint64", "complex64", "complex128", "bfloat16", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2",
-            "float8_e5m2fnuz", "uint4", "int4", "float4_e2m1fn", "float8_e8m0fnu", "uint2", "int2",
+            "uint32", "uint64", "complex64", "complex128", "bfloat16", "float8_e4m3fn", "float8_e4m3fnuz",
+            "float8_e5m2", "float8_e5m2fnuz", "uint4", "int4", "float4_e2m1fn", "float8_e8m0fnu", "uint2", "int2",
         ),
         start=1,
     )
@@ -34,8 +34,7 @@ ELEMENT_TYPES: Final[dict[int, DType]] = {
 
 # Where TensorProto keeps values of a type that are not in raw_data.
 _INT32_FIELD = frozenset(
-    "uint8 int8 uint16 int16 int32 bool float16 bfloat16 float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz "
-    "uint4 int4 float4_e2m1fn float8_e8m0fnu uint2 int2".split()
+    name for name, kind in DTYPES.items() if kind.bits <= 32 and name not in ("float32", "uint32", "string")
 )
 
 
@@ -156,7 +155,7 @@ def read_type(kind: onnx.TypeProto, name: str, where: str) -> Type:
         if not tensor.HasField("shape"):
             return TensorType(element, None)
         return TensorType(
-            element, tuple(_read_dim(dim, f"{name}_d{axis}", where) for axis, dim in enumerate(tensor.shape.dim))
+            element, tuple(_read_dim(dim, f"{name}_d{axis}") for axis, dim in enumerate(tensor.shape.dim))
         )
     if which == "sequence_type":
         return SequenceType(read_type(kind.sequence_type.elem_type, name, where))
@@ -167,7 +166,7 @@ def read_type(kind: onnx.TypeProto, name: str, where: str) -> Type:
     raise ModelError(f"{name!r} has no type", where=where, hint="give the value a tensor type in the model")
 
 
-def _read_dim(dim: onnx.TensorShapeProto.Dimension, unnamed: str, where: str) -> DimLike:
+def _read_dim(dim: onnx.TensorShapeProto.Dimension, unnamed: str) -> DimLike:
     which = dim.WhichOneof("value")
     if which == "dim_value" and dim.dim_value >= 0:
         return int(dim.dim_value)

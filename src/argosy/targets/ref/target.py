@@ -40,10 +40,10 @@ class RefTarget(Target):
     def context(self) -> None:
         """`ref` runs in this process; there is no device to open."""
 
-    def pipeline(self, options: CompileOptions) -> Sequence[Phase]:  # noqa: ARG002 - the reference is never rewritten
+    def pipeline(self, options: CompileOptions) -> Sequence[Phase]:
         return ()
 
-    def lower(self, module: Module, options: CompileOptions) -> Lowered:  # noqa: ARG002
+    def lower(self, module: Module, options: CompileOptions) -> Lowered:
         raise InternalError("the reference has no code")
 
 
