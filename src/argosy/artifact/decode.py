@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
 from types import MappingProxyType, NoneType, UnionType
-from typing import Any, TypeAlias, Union, get_args, get_origin, get_type_hints
+from typing import Any, Final, TypeAlias, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
@@ -187,10 +186,17 @@ class Decoder:
         )
 
 
-@cache
-def _field_types(kind: type) -> dict[str, Any]:
-    hints = get_type_hints(kind)
-    return {entry.name: hints[entry.name] for entry in dataclasses.fields(kind)}
+_FIELD_TYPES: Final[dict[str, dict[str, Any]]] = {}
+
+
+def _field_types(kind: type[Op]) -> dict[str, Any]:
+    """Declared types of an op's attributes; resolved once for each op, since that is slow."""
+    found = _FIELD_TYPES.get(kind.name)
+    if found is None:
+        hints = get_type_hints(kind)
+        fields = dataclasses.fields(kind)  # type: ignore[arg-type]
+        found = _FIELD_TYPES[kind.name] = {entry.name: hints[entry.name] for entry in fields}
+    return found
 
 
 def _fits(value: Any, expected: Any) -> bool:
