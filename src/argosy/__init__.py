@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from argosy import errors
-    from argosy.compiler import compile, load_onnx, make_target  # noqa: A004 - the field's word
     from argosy.artifact.artifact import Artifact
+    from argosy.compiler import compile, load_onnx, make_target  # noqa: A004 - the field's word
+    from argosy.profiling import perf
     from argosy.runtime.session import Session
+    from argosy.verification import verify
 
-__all__ = ["Artifact", "Session", "compile", "errors", "load_onnx", "make_target"]
+__all__ = ["Artifact", "Session", "compile", "errors", "load_onnx", "make_target", "perf", "verify"]
 __version__ = "0.1.0"
 
 _HOME = {
@@ -24,6 +26,8 @@ _HOME = {
     "compile": "argosy.compiler",
     "load_onnx": "argosy.compiler",
     "make_target": "argosy.compiler",
+    "perf": "argosy.profiling",
+    "verify": "argosy.verification",
 }
 
 

@@ -33,7 +33,7 @@ def dims_text(dims: dict[str, int]) -> str:
     return ", ".join(f"{name}={size}" for name, size in dims.items()) or "any size"
 
 
-def variant_bytes(artifact: Artifact, variant: VariantRecord) -> int:
+def _variant_bytes(artifact: Artifact, variant: VariantRecord) -> int:
     """Bytes of a variant's own entries in the file."""
     from argosy.artifact.manifest import variant_folder
 
@@ -48,7 +48,7 @@ def variant_rows(artifact: Artifact) -> list[tuple[str, str, str, str]]:
             variant.words,
             variant.key[:12],
             dims_text(variant.dims) + (", portable" if variant.portable else ""),
-            bytes_text(variant_bytes(artifact, variant)),
+            bytes_text(_variant_bytes(artifact, variant)),
         )
         for variant in artifact.variants
     ]
@@ -62,7 +62,7 @@ def variant_json(artifact: Artifact, variant: VariantRecord) -> dict[str, Any]:
     import msgspec
 
     told: dict[str, Any] = msgspec.to_builtins(variant)
-    return {**told, "bytes": variant_bytes(artifact, variant)}
+    return {**told, "bytes": _variant_bytes(artifact, variant)}
 
 
 def values_json(values: tuple[ValueInfo, ...]) -> list[dict[str, Any]]:

@@ -11,9 +11,9 @@ import numpy as np
 
 from argosy.errors import UsageError
 from argosy.ir.dtype import Array, DType
-from argosy.ir.types import OptionalType, TensorType, Type
+from argosy.ir.types import OptionalType, SequenceType, TensorType, Type
 
-__all__ = ["read_folder", "read_npz", "read_value"]
+__all__ = ["read_folder", "read_npz", "read_outputs", "read_value"]
 
 _SUFFIXES = (".npy", ".npz", ".pb")
 
@@ -48,6 +48,22 @@ def read_npz(path: Path) -> dict[str, Array]:
     if not isinstance(found, Mapping):
         raise UsageError("this is no .npz file", where=str(path))
     return dict(found)
+
+
+def read_outputs(path: Path, types: Mapping[str, Type]) -> dict[str, Any]:
+    """The outputs that an .npz file holds, those of a sequence as `name[0]`, `name[1]`, …, in the order of `types`.
+
+    A name that the model does not have stays, so that a comparison sees it.
+    """
+    held = read_npz(path)
+    found: dict[str, Any] = {}
+    for name, kind in types.items():
+        if isinstance(kind, SequenceType):
+            items = [f"{name}[{index}]" for index in range(len(held)) if f"{name}[{index}]" in held]
+            found[name] = [_typed(held.pop(item), kind.element) for item in items]
+        elif name in held:
+            found[name] = _typed(held.pop(name), kind)
+    return {**found, **held}
 
 
 def read_folder(folder: Path, types: Mapping[str, Type]) -> dict[str, Any]:

@@ -54,8 +54,9 @@ def make_inputs(
     dims: Dimensions | None = None,
     *,
     case: int = 0,
+    given: Mapping[str, Any] | None = None,
 ) -> Inputs:
-    """The inputs for a model that takes `types`.
+    """The inputs for a model that takes `types`. Those in `given` are arrays already.
 
     Symbols get their sizes from the inputs that are given, then from `dims` (of several values, those in
     turn by `case`; of a range, its ends and then sizes between), and last their least size, at least 1, with a warning.
@@ -63,7 +64,10 @@ def make_inputs(
     """
     dims = dims or Dimensions()
     seed = request.seed + case
-    given, origins = _given(types, request)
+    held, origins = _given(types, request)
+    for name in given or {}:
+        origins[_name(name, types)] = "given"
+    given = {**held, **(given or {})}
     shapes = {_name(name, types): shape for name, shape in (*dims.shapes, *request.shapes)}
     symbols = {symbol.name: symbol for kind in types.values() for symbol in type_symbols(kind)}
     sizes = _sizes_of(types, given, shapes)

@@ -59,7 +59,7 @@ def read_model(arguments: argparse.Namespace, console: Console) -> int:
     form = _format(arguments)
     phases = _phases(arguments)
     program = program_of(arguments.file, arguments, console)
-    main = trim(program.main, arguments.trim) if arguments.trim else program.main
+    main = _trim(program.main, arguments.trim) if arguments.trim else program.main
     if not phases:
         if arguments.diff:
             raise UsageError("--diff needs passes", hint="add -O or --apply-pass PASS")
@@ -150,7 +150,7 @@ def _show(program: Program, main: Module, form: str) -> str:
     return python_script(program)
 
 
-def trim(module: Module, count: int) -> Module:
+def _trim(module: Module, count: int) -> Module:
     """The module without its last `count` instructions; what only those read are its new results."""
     import dataclasses
 

@@ -1,0 +1,124 @@
+"""`argosy verify`: this machine's code against an independent answer. Exit status 1 where they do not agree."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from argosy.cli.console import Console
+from argosy.cli.options.common import add_why_option
+from argosy.cli.options.compile import add_compile_options, compile_options, targets
+from argosy.cli.options.device import add_device_options
+from argosy.cli.options.inputs import add_input_options, input_request
+from argosy.cli.options.model import add_model_options, dimensions
+from argosy.cli.parser import Parser
+from argosy.cli.progress import progress
+from argosy.cli.sources import kind_of, open_artifact, program_of
+from argosy.cli.verb import verb
+
+if TYPE_CHECKING:
+    from argosy.verification import Tolerance
+
+__all__ = ["verify_model"]
+
+
+def configure(parser: Parser) -> None:
+    """Options of the verb."""
+    parser.add_argument("file", metavar="MODEL", help="a model, or an artifact, which holds its program")
+    parser.add_argument("artifact", metavar="ARTIFACT", nargs="?", help="verify this instead of compiling MODEL")
+    parser.add_argument("--artifact", dest="artifact_option", help=argparse.SUPPRESS)
+    add_why_option(parser, "why the variant was taken")
+    group = parser.add_argument_group("comparison options")
+    group.add_argument(
+        "--against",
+        default="ref",
+        metavar="REFERENCE",
+        help="ref (default), onnxruntime, or an .npz file with the expected outputs",
+    )
+    group.add_argument(
+        "--atol", type=_tolerance, metavar="X", help="allow |found - expected| <= atol + rtol |expected|"
+    )
+    group.add_argument("--rtol", type=_tolerance, metavar="X", help="the same; without any, the rule of the docs holds")
+    group.add_argument("--rms", type=_tolerance, metavar="X", help="allow an RMS error of X of the largest magnitude")
+    group.add_argument("--ulp", type=_tolerance, metavar="X", help="allow X units in the last place")
+    group.add_argument(
+        "--cases", type=int, metavar="N", help="sets of inputs (default: 1, or one for each size of a --dim)"
+    )
+    group.add_argument("--per-instruction", action="store_true", help="also compare the nodes in between with ref")
+    add_device_options(parser)
+    add_input_options(parser)
+    add_model_options(parser)
+    add_compile_options(parser)
+
+
+@verb(
+    "verify",
+    group="Models",
+    summary="compare this machine's code with ref, ONNX Runtime or a file",
+    configure=configure,
+    examples=(
+        ("argosy verify model.onnx --against onnxruntime", "compiles, runs both, compares all outputs"),
+        ("argosy verify model.onnx model.argosy --dim batch=1,8 --cases 2", "an artifact, at two batch sizes"),
+        ("argosy verify model.onnx --per-instruction --json", "where the first difference is"),
+    ),
+)
+def verify_model(arguments: argparse.Namespace, console: Console) -> int:
+    """Verify and report; 1 where an output does not agree."""
+    from argosy.compiler import compile_program
+    from argosy.verification import make_reference, verify
+
+    dims = dimensions(arguments)
+    held = arguments.artifact or arguments.artifact_option
+    if held is None and kind_of(arguments.file) == "artifact":
+        held = arguments.file
+    program = program_of(arguments.file, arguments, console)
+    if held is not None:
+        artifact = open_artifact(held, weights=arguments.weights)
+    else:
+        chosen = targets(arguments)
+        with progress(console, f"compiling {arguments.file}"):
+            artifact = compile_program(program, chosen, compile_options(arguments, chosen))
+    with progress(console, f"verifying {arguments.file}"):
+        report = verify(
+            program,
+            artifact,
+            device=arguments.device,
+            exact=arguments.exact,
+            against=make_reference(arguments.against, arguments.file, program),
+            dims=dims,
+            inputs=input_request(arguments),
+            cases=arguments.cases or max((len(request.values) for request in dims.dims), default=1) or 1,
+            tolerance=_tolerances(arguments),
+            per_instruction=arguments.per_instruction,
+        )
+    if arguments.json:
+        console.json(report.to_json())
+    else:
+        for line in str(report).splitlines():
+            console.write(_paint(line, console))
+    return 0 if report.passed else 1
+
+
+def _tolerances(arguments: argparse.Namespace) -> Tolerance | None:
+    from argosy.verification import Tolerance
+
+    asked = Tolerance(arguments.atol, arguments.rtol, arguments.rms, arguments.ulp)
+    return asked if asked.given else None
+
+
+def _tolerance(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not value >= 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is no tolerance: a number from 0 on")
+    return value
+
+
+def _paint(line: str, console: Console) -> str:
+    if line == "passed":
+        return console.paint(line, "green", "bold")
+    if line == "FAILED" or "DOES NOT AGREE" in line or line.strip().startswith("mismatch"):
+        return console.paint(line, "red")
+    return line

@@ -1,0 +1,6 @@
+"""Measures how long runs take, as a whole and instruction by instruction."""
+
+from argosy.profiling.profiler import perf
+from argosy.profiling.report import InstructionTime, OpTime, Report, Times
+
+__all__ = ["InstructionTime", "OpTime", "Report", "Times", "perf"]

@@ -1,0 +1,151 @@
+"""What a measurement found: frozen, as text for people, as plain data and as CSV for programs. Times are seconds."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import io
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+__all__ = ["InstructionTime", "OpTime", "Report", "Times"]
+
+_SLOWEST: Final = 20
+"""Instructions that the text lists; JSON and CSV have all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """The times of equal runs, in seconds. Percentiles are those of the nearest rank."""
+
+    count: int
+    minimum: float
+    median: float
+    mean: float
+    p90: float
+    p99: float
+    maximum: float
+    deviation: float
+
+    def columns(self) -> tuple[tuple[str, float], ...]:
+        """What the text shows, with its headings."""
+        return (
+            ("min", self.minimum),
+            ("median", self.median),
+            ("mean", self.mean),
+            ("p90", self.p90),
+            ("p99", self.p99),
+            ("max", self.maximum),
+        )
+
+    @staticmethod
+    def of(seconds: Sequence[float]) -> Times:
+        """The statistics of at least one time."""
+        ordered = sorted(seconds)
+
+        def rank(share: float) -> float:
+            return ordered[max(math.ceil(share * len(ordered)) - 1, 0)]
+
+        return Times(
+            len(ordered),
+            ordered[0],
+            statistics.median(ordered),
+            statistics.fmean(ordered),
+            rank(0.90),
+            rank(0.99),
+            ordered[-1],
+            statistics.pstdev(ordered),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class InstructionTime:
+    """One instruction: the median of its seconds in a run, and their share of all instructions'.
+
+    `calls` is how often a run executes it, more than once inside a loop.
+    """
+
+    node: str
+    op: str
+    type: str
+    seconds: float
+    share: float
+    calls: int
+
+
+@dataclass(frozen=True, slots=True)
+class OpTime:
+    """All instructions of one op together."""
+
+    op: str
+    count: int
+    seconds: float
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The answer of `perf`. `str(report)` is the text that the command line shows.
+
+    `first` is the first run, which may load and prepare; it and the `warmup` runs are not among `times`.
+    Instructions are measured in runs of their own, `observed` of them, because watching takes time.
+    """
+
+    variant: str
+    inputs: dict[str, str]
+    first: float
+    warmup: int
+    times: Times
+    observed: int
+    instructions: tuple[InstructionTime, ...]
+    ops: tuple[OpTime, ...]
+
+    @property
+    def instruction_seconds(self) -> float:
+        """The sum over all instructions."""
+        return math.fsum(entry.seconds for entry in self.instructions)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data."""
+        return {**dataclasses.asdict(self), "instruction_seconds": self.instruction_seconds}
+
+    def to_csv(self) -> str:
+        """A line for each instruction, in the order of execution."""
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(("node", "op", "type", "seconds", "share", "calls"))
+        writer.writerows(
+            (entry.node, entry.op, entry.type, f"{entry.seconds:.9f}", f"{entry.share:.6f}", entry.calls)
+            for entry in self.instructions
+        )
+        return text.getvalue()
+
+    def __str__(self) -> str:
+        times = self.times
+        lines = [f"variant {self.variant}"]
+        lines += [f"  input {name}: {told}" for name, told in self.inputs.items()]
+        lines += [
+            f"end to end, {times.count} runs after {self.warmup + 1} to warm up (the first took {_ms(self.first)})",
+            "  " + "  ".join(f"{name} {_ms(value)}" for name, value in times.columns()),
+            f"by op, median of {self.observed} observed runs",
+        ]
+        lines += [f"  {entry.share:6.1%}  {_ms(entry.seconds):>11}  {entry.count:5} x {entry.op}" for entry in self.ops]
+        slowest = sorted(self.instructions, key=lambda entry: -entry.seconds)[:_SLOWEST]
+        more = len(self.instructions) - len(slowest)
+        lines.append(f"by instruction, slowest first{f' ({more} more in --json and --csv)' if more else ''}")
+        lines += [
+            f"  {entry.share:6.1%}  {_ms(entry.seconds):>11}  {entry.op}  {entry.node}  {entry.type}"
+            for entry in slowest
+        ]
+        apart = times.median - self.instruction_seconds
+        lines.append(f"sum of instructions {_ms(self.instruction_seconds)}, {_ms(apart)} less than the median run")
+        if apart < 0:
+            lines[-1] = f"sum of instructions {_ms(self.instruction_seconds)}, {_ms(-apart)} more than the median run"
+        return "\n".join(lines)
+
+
+def _ms(seconds: float) -> str:
+    return f"{seconds * 1e3:.3f} ms"
