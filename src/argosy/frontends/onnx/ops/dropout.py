@@ -1,21 +1,36 @@
-"""Dropout: what it passes on in inference is its input. Training draws a mask."""
+"""Dropout: in inference it passes its input on; in training it draws a mask."""
 
 from __future__ import annotations
 
 from argosy.frontends.onnx.node import Node
+from argosy.frontends.onnx.ops.random import draw
 from argosy.frontends.onnx.registry import onnx_op
 from argosy.ir.dtype import BOOL, DType
+from argosy.ir.formula import Expr
 from argosy.ir.module import Value
 
 
 @onnx_op("Dropout", since=12)
 def Dropout(node: Node) -> list[Value | None]:
-    """The data as it is, unless `training_mode` is true and `ratio` is not zero."""
-    node.ignore("seed")
-    ratio, training = node.known_ints(1), node.known_ints(2)
-    if node.optional(2) is not None and training != (False,) and ratio != (0.0,):
-        node.unsupported("Dropout in training mode", hint="export the model for inference")
-    return _inference(node, BOOL)
+    """The data as it is, unless `training_mode` is true: then dropped with probability `ratio`, else scaled up.
+
+    The generator is ours (see `argosy.ops.random`), so what is dropped differs from other engines.
+    """
+    seed = node.attr_int("seed", 0) & 0xFFFFFFFF
+    if node.optional(2) is None or node.known_ints(2) == (False,) or node.known_ints(1) == (0.0,):
+        return _inference(node, BOOL)
+    x, training = node.input(0), node.input(2)
+    wide = x.dtype.compute
+    ratio = node.optional(1) or node.constant(0.5, wide)
+    ratio = node.builder.convert(ratio, wide)
+    drawn = draw(node, "uniform", wide, (0.0, 1.0), x.tensor.dims, x, seed)
+    mask = node.pointwise(lambda drawn, ratio, training: (ratio <= drawn).or_(training.not_()), drawn, ratio, training)
+
+    def passed(value: Expr, mask: Expr, ratio: Expr, training: Expr) -> Expr:
+        scaled = training.select(value.convert(wide) / (1.0 - ratio), value.convert(wide))
+        return mask.select(scaled, 0.0).convert(x.dtype)
+
+    return [node.pointwise(passed, x, mask, ratio, training), mask]
 
 
 @onnx_op("Dropout", since=10)
