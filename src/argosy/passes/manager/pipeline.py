@@ -117,6 +117,6 @@ class PassManager:
         return InternalError(f"{type(error).__name__}: {error}", where=where, hint=hint)
 
 
-def passes_of(phases: Sequence[Phase]) -> Iterator[tuple[str, Pass]]:
+def _passes_of(phases: Sequence[Phase]) -> Iterator[tuple[str, Pass]]:
     """Every pass of a pipeline with the name of its phase, in order."""
     return ((phase.name, step) for phase in phases for step in phase.passes)
