@@ -1,6 +1,6 @@
 """Element types: one row each, with the numpy type that holds one element.
 
-Sub-byte types (int4, uint4, int2, uint2, float4) have one numpy element per value in memory while a
+Sub-byte types (int4, uint4, int2, uint2, float4, float6) have one numpy element per value in memory while a
 program runs; literals and buffers pack them as ONNX says (`bits` gives the packed size).
 """
 
@@ -65,11 +65,16 @@ class DType:
         return self.kind in ("int", "uint")
 
     @property
+    def is_packed(self) -> bool:
+        """True for types below a byte, whose elements share bytes in literals and buffers."""
+        return 0 < self.bits < 8
+
+    @property
     def compute(self) -> DType:
         """The type in which formulas on it are computed: float32 for short floats, a byte for integers below 8 bits."""
         if self.kind == "float" and self.bits < 32:
             return FLOAT32
-        return DTYPES[f"{self.kind}8"] if self.bits in (2, 4) else self
+        return DTYPES[f"{self.kind}8"] if self.is_packed else self
 
     def byte_size(self, elements: int) -> int:
         """Bytes of `elements` packed elements."""
@@ -96,6 +101,8 @@ _ROWS: Final = (
     _row("float8_e5m2fnuz", 8, "float", ml_dtypes.float8_e5m2fnuz),
     _row("float8_e8m0fnu", 8, "float", ml_dtypes.float8_e8m0fnu),
     _row("float4_e2m1fn", 4, "float", ml_dtypes.float4_e2m1fn),
+    _row("float6_e2m3fn", 6, "float", ml_dtypes.float6_e2m3fn),
+    _row("float6_e3m2fn", 6, "float", ml_dtypes.float6_e3m2fn),
     _row("complex64", 64, "complex"),
     _row("complex128", 128, "complex"),
     _row("string", 0, "string", object),

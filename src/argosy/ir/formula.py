@@ -61,7 +61,7 @@ class Formula:
         """The formula that `function` computes when it is called with `arity` expressions."""
         tracer = _Tracer(arity)
         result = function(*(Expr(tracer, index) for index in range(arity)))
-        if not isinstance(result.ref, int) or result.ref != arity + len(tracer.steps) - 1:
+        if not tracer.steps or not isinstance(result.ref, int) or result.ref != arity + len(tracer.steps) - 1:
             raise ModelError("a formula must end with the step that computes its result")
         return Formula(arity, tuple(tracer.steps))
 

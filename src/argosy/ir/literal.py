@@ -20,9 +20,11 @@ __all__ = ["Literal", "pack_bits", "unpack_bits"]
 
 
 def pack_bits(elements: Array, bits: int) -> Array:
-    """Pack one-element-per-byte integers or codes of `bits` bits (2 or 4), low bits first, into uint8."""
-    per_byte = 8 // bits
+    """Pack one-element-per-byte integers or codes of `bits` bits (2, 4 or 6), low bits first, into uint8."""
     codes = elements.reshape(-1).view(np.uint8) & ((1 << bits) - 1)
+    if bits == 6:  # elements cross bytes
+        return np.packbits(np.unpackbits(codes[:, None], axis=1, count=bits, bitorder="little"), bitorder="little")
+    per_byte = 8 // bits
     padded = np.zeros(-(-codes.size // per_byte) * per_byte, np.uint8)
     padded[: codes.size] = codes
     packed = np.zeros(padded.size // per_byte, np.uint8)
@@ -33,6 +35,9 @@ def pack_bits(elements: Array, bits: int) -> Array:
 
 def unpack_bits(packed: Array, dtype: DType, count: int) -> Array:
     """The inverse of `pack_bits`: `count` elements of the sub-byte `dtype`, one numpy element each."""
+    if dtype.bits == 6:
+        stream = np.unpackbits(packed, count=6 * count, bitorder="little")
+        return np.packbits(stream.reshape(count, 6), axis=1, bitorder="little").reshape(count).view(dtype.numpy)
     per_byte = 8 // dtype.bits
     codes = np.empty(packed.size * per_byte, np.uint8)
     for position in range(per_byte):
@@ -68,7 +73,7 @@ class Literal:
         if values.dtype.kind in "US":
             values = values.astype(object)
         shape = values.shape
-        if kind.bits in (2, 4):
+        if kind.is_packed:
             return Literal(kind, shape, pack_bits(np.ascontiguousarray(values), kind.bits), is_splat=False)
         data = np.ascontiguousarray(values.astype(values.dtype.newbyteorder("="), copy=False)).reshape(-1)
         return Literal(kind, shape, data, is_splat=False)
@@ -79,14 +84,14 @@ class Literal:
         count = math.prod(shape)
         if raw.dtype != np.uint8 or raw.size != dtype.byte_size(count):
             raise InternalError(f"{raw.size} bytes given for {count} elements of {dtype}")
-        data = raw if dtype.bits < 8 else raw.view(dtype.numpy)
+        data = raw if dtype.is_packed else raw.view(dtype.numpy)
         return Literal(dtype, tuple(shape), data, is_splat=False)
 
     @staticmethod
     def splat(value: Any, dtype: DType, shape: Sequence[int]) -> Literal:
         """`shape` elements that all equal `value`; holds one element."""
         element = np.asarray(value).astype(dtype.numpy).reshape(1)
-        if dtype.bits in (2, 4):
+        if dtype.is_packed:
             element = pack_bits(element, dtype.bits)
         return Literal(dtype, tuple(shape), element, is_splat=True)
 
@@ -108,7 +113,7 @@ class Literal:
     def array(self) -> Array:
         """The value, read-only, one numpy element per value; a splat is a broadcast view."""
         if self._array is None:
-            if self.dtype.bits in (2, 4):
+            if self.dtype.is_packed:
                 values = unpack_bits(self._data, self.dtype, 1 if self.is_splat else self.size)
             else:
                 values = self._data

@@ -44,7 +44,7 @@ def literal_text(literal: Literal) -> str:
 
 
 def _splat_element(literal: Literal) -> Any:
-    if literal.dtype.bits in (2, 4):
+    if literal.dtype.is_packed:
         return unpack_bits(literal.stored, literal.dtype, 1)[0]
     return literal.stored[0]
 

@@ -11,7 +11,7 @@ from argosy.errors import MissingExtraError, ModelError
 from argosy.frontends.onnx.external_data import ExternalData
 from argosy.ir.dim import DimLike, Symbol, symbol_dim
 from argosy.ir.dtype import DTYPES, STRING, Array, DType
-from argosy.ir.literal import Literal
+from argosy.ir.literal import Literal, pack_bits
 from argosy.ir.types import MapType, OptionalType, SequenceType, TensorType, Type
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ ELEMENT_TYPES: Final[dict[int, DType]] = {
             "float32", "uint8", "int8", "uint16", "int16", "int32", "int64", "string", "bool", "float16", "float64",
             "uint32", "uint64", "complex64", "complex128", "bfloat16", "float8_e4m3fn", "float8_e4m3fnuz",
             "float8_e5m2", "float8_e5m2fnuz", "uint4", "int4", "float4_e2m1fn", "float8_e8m0fnu", "uint2", "int2",
+            "float6_e2m3fn", "float6_e3m2fn",
         ),
         start=1,
     )
@@ -135,9 +136,9 @@ def _read_fields(tensor: onnx.TensorProto, dtype: DType, count: int, size: int, 
     values = np.fromiter(field, kind, len(field))
     if dtype.name in ("float32", "float64", "int64", "complex64", "complex128"):
         raw = values.view(np.uint8)
-    elif dtype.bits < 8:
-        # Each entry holds one byte of packed values.
-        raw = values.astype(np.uint8)
+    elif dtype.is_packed:
+        # Each entry holds one byte of packed values, of 6-bit types one value.
+        raw = pack_bits(values.astype(np.uint8), 6) if dtype.bits == 6 else values.astype(np.uint8)
     else:
         bits = {8: np.uint8, 16: np.uint16, 32: np.uint32, 64: np.uint64}[dtype.bits]
         raw = values.astype(np.int64 if kind is np.int32 else kind).astype(bits).view(np.uint8)
@@ -170,7 +171,7 @@ def _read_dim(dim: onnx.TensorShapeProto.Dimension, unnamed: str) -> DimLike:
     which = dim.WhichOneof("value")
     if which == "dim_value" and dim.dim_value >= 0:
         return int(dim.dim_value)
-    if which == "dim_param" and dim.dim_param not in ("", "?", "-1", "None"):
+    if which == "dim_param" and dim.dim_param not in ("", "-1", "None") and not dim.dim_param.startswith("?"):
         return symbol_dim(Symbol(dim.dim_param))
     # No value, a negative number or one of the words that exporters write for "unknown".
     return symbol_dim(Symbol(unnamed))
