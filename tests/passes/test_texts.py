@@ -44,7 +44,7 @@ def text_after(case: Case) -> str:
     return print_module(PassManager((Phase("test", (make_pass(case.name, options),)),)).run(module))
 
 
-@pytest.mark.parametrize("case", cases(), ids=lambda case: f"{case.name}: {case.what}")
+@pytest.mark.parametrize("case", list(cases()), ids=lambda case: f"{case.name}: {case.what}")
 def test_pass(case: Case) -> None:
     assert text_after(case).strip() == case.after.strip()
 

@@ -7,7 +7,7 @@ pass that fails leaves a reproducer: the module it was given and the command tha
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
@@ -115,8 +115,3 @@ class PassManager:
             kind = type(error)
             return kind(error.what, where=f"{where}: {error.where}" if error.where else where, hint=hint)
         return InternalError(f"{type(error).__name__}: {error}", where=where, hint=hint)
-
-
-def _passes_of(phases: Sequence[Phase]) -> Iterator[tuple[str, Pass]]:
-    """Every pass of a pipeline with the name of its phase, in order."""
-    return ((phase.name, step) for phase in phases for step in phase.passes)

@@ -11,7 +11,7 @@ import dataclasses
 from typing import Any, Final
 
 from argosy.ir.builder import Builder
-from argosy.ir.dim import Dim
+from argosy.ir.dim import Dim, DimLike, bounds
 from argosy.ir.module import Value
 from argosy.ir.op import Op
 from argosy.ir.types import Dims
@@ -31,6 +31,9 @@ AXIS_OPS: Final = frozenset(
     )
 )  # fmt: skip
 """Ops whose attribute `axis` counts axes of their first operand."""
+
+_TO_THE_END: Final = 2**31 - 1
+"""A position that no axis reaches; exporters write this, or more, for "to the end"."""
 
 _NORMAL = "it has this form already"
 _UNKNOWN = "what steers it is not known"
@@ -149,19 +152,23 @@ def give_slice_bounds(build: Builder, root: Value) -> Rewritten:
     rows = []
     for axis, start, end, step in sorted(zip(axes, starts, ends, steps, strict=True), key=lambda row: row[0]):
         size = x.shape[axis]
-        if isinstance(size, int) and step > 0:
-            rows.append((_clamped(start, size), _clamped(end, size), axis, step))
-        else:
-            rows.append((start, end, axis, step))
+        if step > 0:
+            start, end = _from_front(start, size), _from_front(end, size)  # noqa: PLW2901 - the same positions
+        rows.append((start, end, axis, step))
     columns: list[Any] = [tuple(row[place] for row in rows) for place in range(4)]
     return _changed(build, root, Slice(*columns), x)
 
 
-def _clamped(position: int | Dim, size: int) -> int | Dim:
-    """A start or end of a forward slice counted from the front and within the axis, where both are numbers."""
+def _from_front(position: DimLike, size: DimLike) -> DimLike:
+    """A start or end of a forward slice counted from the front and within the axis, where that is certain."""
     if isinstance(position, Dim):
         return position
-    return min(max(position + size if position < 0 else position, 0), size)
+    if isinstance(size, int):
+        return min(max(position + size if position < 0 else position, 0), size)
+    if position >= _TO_THE_END:
+        return size
+    low = bounds(size)[0]
+    return size + position if position < 0 and low is not None and low + position >= 0 else position
 
 
 @rule(op(Pad).bind("root"))

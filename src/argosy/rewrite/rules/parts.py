@@ -14,14 +14,13 @@ from argosy.ir.module import Value
 from argosy.ops.index import Gather
 from argosy.ops.joining import Concat, Split
 from argosy.ops.slicing import Slice
-from argosy.ops.view import Reshape
+from argosy.ops.view import Broadcast, Reshape
 from argosy.rewrite.pattern import any_, known, op, op_of
 from argosy.rewrite.rule import Rewritten, RuleSet, rule
 
 __all__ = ["RULES"]
 
 _UNKNOWN = "its bounds are not known"
-_TO_THE_END = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +133,18 @@ def slice_of_concat(build: Builder, root: Value, inner: Value) -> Rewritten:
     return sliced[0] if len(sliced) == 1 else build.add(Concat(axis), *sliced)
 
 
+@rule(op(Slice, op(Broadcast, any_("x")).bind("inner")).bind("root"))
+def slice_of_broadcast(build: Builder, root: Value, inner: Value, x: Value) -> Rewritten:
+    """slice(broadcast(x)) = broadcast(x) to fewer places, where it cuts only axes along which x is repeated"""
+    ranges = _ranges(root, inner)
+    if ranges is None or x.tensor.dims is None:
+        return _UNKNOWN
+    added = inner.rank - x.rank
+    if any(axis >= added and not equal(x.shape[axis - added], 1) for axis in ranges):
+        return "it cuts an axis that x has"
+    return build.add(Broadcast(root.shape), x)
+
+
 @rule(op(Concat).bind("root"))
 def concat_one(build: Builder, root: Value) -> Rewritten:
     """concat(x) = x, concat(x, empty) = concat(x)"""
@@ -196,11 +207,12 @@ def slice_for_gather(build: Builder, root: Value, x: Value, indices: Value) -> R
     if x.tensor.dims is None or root.tensor.dims is None:
         return "the rank is not known"
     axis = op_of(root, Gather).axis
-    low = bounds(x.shape[axis])[0]
+    size = x.shape[axis]
+    low = bounds(size)[0]
     if low is None or (last >= low if first >= 0 else -first > low):
         return "an index may be out of range, which only gathering reports"
-    end = last + 1 if last != -1 else _TO_THE_END
-    part = build.add(Slice((first,), (end,), (axis,), (1,)), x)
+    base: DimLike = size if first < 0 else 0  # as long as an index is in range, it counts from there
+    part = build.add(Slice((base + first,), (base + last + 1,), (axis,), (1,)), x)
     return part if indices.rank == 1 else build.add(Reshape(root.shape, allow_zero=True), part)
 
 

@@ -179,7 +179,7 @@ def cancel_transposes_around_pointwise(build: Builder, root: Value, inner: Value
         operands.append(source)
     if all(new is old for new, old in zip(operands, inner.instruction.operands, strict=True)):
         return "no operand is transposed"
-    return build.add(op_of(inner, Pointwise), *operands)
+    return build.add(op_of(inner, Pointwise), *operands, source=inner.instruction.source)
 
 
 def _untransposed(operand: Value, order: Sequence[int], inner: Value) -> Value | None:
@@ -221,7 +221,9 @@ def cancel_reshapes_around_pointwise(build: Builder, root: Value, inner: Value) 
             operands.append(operand)
         else:
             return "an operand does not have these dims before its reshape"
-    return build.add(op_of(inner, Pointwise), *operands) if changed else "no operand is reshaped"
+    if not changed:
+        return "no operand is reshaped"
+    return build.add(op_of(inner, Pointwise), *operands, source=inner.instruction.source)
 
 
 @rule(op(Pointwise).bind("root"))

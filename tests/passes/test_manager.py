@@ -1,0 +1,182 @@
+"""The pass manager: phases, housekeeping, observers, and what a failing pass leaves behind."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from argosy.errors import CompileError, InternalError, ModelError, UsageError
+from argosy.ir import Builder, Instruction, Module, TensorType
+from argosy.ir.dtype import INT64
+from argosy.ir.printer import print_module
+from argosy.ops.view import Reshape
+from argosy.passes import NORMALISE
+from argosy.passes.bind_dims import BindDims
+from argosy.passes.fold_constants import FoldConstants
+from argosy.passes.manager import (
+    PassContext,
+    PassManager,
+    Phase,
+    Stage,
+    diff_text,
+    make_pass,
+    pass_names,
+    read_reproducer,
+    register_pass,
+)
+
+
+@dataclass(frozen=True)
+class Step:
+    """A pass made of a function, for tests."""
+
+    name: str
+    change: Callable[[Module], Module]
+
+    def run(self, module: Module, context: PassContext) -> Module:
+        return self.change(module)
+
+
+def program() -> Module:
+    build = Builder()
+    x = build.tensor_parameter("x", "float32", ["N", 4])
+    weight = build.constant(np.arange(36, dtype=np.float32).reshape(9, 4))
+    total = build.pointwise("add", x, build.pointwise("mul", weight, build.constant(np.float32(2))))
+    build.pointwise("exp", total)
+    return build.module({"y": total})
+
+
+def same(module: Module) -> Module:
+    return module
+
+
+def looking(seen: list[Module]) -> Step:
+    """A pass that notes what it was given."""
+
+    def look(module: Module) -> Module:
+        seen.append(module)
+        return module
+
+    return Step("look", look)
+
+
+def fail(error: Exception) -> Callable[[Module], Module]:
+    def change(_: Module) -> Module:
+        raise error
+
+    return change
+
+
+def test_dead_code_goes_before_the_first_pass() -> None:
+    seen: list[Module] = []
+    PassManager((Phase("p", (looking(seen),)),)).run(program())
+    assert [instruction.op.name for instruction in seen[0].instructions][-1] == "pointwise"
+    assert len(seen[0].instructions) == len(program().instructions) - 1
+
+
+def test_a_phase_repeats_while_it_changes_something() -> None:
+    left = [2]
+
+    def twice(module: Module) -> Module:
+        left[0] -= 1
+        return dataclasses.replace(module, name=f"m{left[0]}") if left[0] >= 0 else module
+
+    stages: list[Stage] = []
+    PassManager((Phase("p", (Step("twice", twice), Step("same", same)), rounds=9),), observers=(stages.append,)).run(
+        program()
+    )
+    assert [(stage.name, stage.changed) for stage in stages] == [
+        ("twice", True),
+        ("same", False),
+        ("twice", True),
+        ("same", False),
+        ("twice", False),
+        ("same", False),
+    ]
+    assert [stage.number for stage in stages] == [1, 2, 3, 4, 5, 6]
+
+
+def test_it_stops_after_the_pass_asked_for() -> None:
+    stages: list[Stage] = []
+    PassManager((NORMALISE,), stop_after="fold_constants", observers=(stages.append,)).run(program())
+    assert stages[-1].name == "fold_constants"
+
+
+def test_an_invalid_result_is_the_pass_s_fault() -> None:
+    def spoil(module: Module) -> Module:
+        last = module.results[0].instruction
+        bad = Instruction(last.op, last.operands, (TensorType(INT64, (1,)),), (None,), last.names, last.source)
+        return Module(module.name, module.parameters, (*module.instructions[:-1], bad), (bad.result(),), ("y",))
+
+    with pytest.raises(InternalError, match="pass spoil_types"):
+        PassManager((Phase("p", (Step("spoil_types", spoil),)),)).run(program())
+
+
+@pytest.mark.parametrize("error", [RuntimeError("boom"), CompileError("boom"), InternalError("boom", where="node")])
+def test_a_failure_leaves_a_reproducer(tmp_path: Path, error: Exception) -> None:
+    manager = PassManager((Phase("p", (Step("break_things", fail(error)),)),), reproducers=tmp_path / "deep" / "er")
+    with pytest.raises((CompileError, InternalError), match="pass break_things.*boom") as caught:
+        manager.run(program())
+    assert isinstance(caught.value, CompileError) == isinstance(error, CompileError)
+    (file,) = (tmp_path / "deep" / "er").glob("*.txt")
+    assert f"argosy read {file} --apply-pass break_things" in caught.value.hint
+    again = read_reproducer(file).main
+    seen: list[Module] = []
+    PassManager((Phase("p", (looking(seen),)),)).run(program())
+    assert print_module(again) == print_module(seen[0])
+
+
+def test_constants_of_a_reproducer_are_kept_beside_it(tmp_path: Path) -> None:
+    with pytest.raises(InternalError):
+        PassManager((Phase("p", (Step("x_y", fail(ValueError("no"))),)),), reproducers=tmp_path).run(program())
+    (sidecar,) = tmp_path.glob("*.npz")
+    sidecar.unlink()
+    with pytest.raises(ModelError, match="no constant with the content"):
+        read_reproducer(next(tmp_path.glob("*.txt")))
+
+
+def test_the_model_s_own_fault_is_no_defect_of_a_pass(tmp_path: Path) -> None:
+    build = Builder()
+    x = build.tensor_parameter("x", "float32", ["N"])
+    module = build.module({"y": build.add(Reshape((2, -1)), x, source="Reshape_7")})
+    with pytest.raises(ModelError, match="pass bind_dims: Reshape_7"):
+        PassManager((Phase("p", (BindDims.of({"N": 3}),)),), reproducers=tmp_path).run(module)
+    assert not list(tmp_path.iterdir())
+
+
+def test_passes_are_found_by_name() -> None:
+    assert make_pass("fold-constants", {"small_bytes": 8}) == FoldConstants(small_bytes=8)
+    with pytest.raises(UsageError, match="did you mean 'fold_constants'"):
+        make_pass("fold_constant")
+    with pytest.raises(UsageError, match="cannot be made"):
+        make_pass("fold_constants", {"tiny": 8})
+    assert {step.name for step in NORMALISE.passes} < set(pass_names())
+
+
+def test_a_pass_is_named_like_its_file() -> None:
+    with pytest.raises(InternalError, match="named like its file"):
+
+        @register_pass
+        @dataclass(frozen=True)
+        class Misnamed:
+            name = "do_something"
+
+
+def test_a_diff_shows_what_changed() -> None:
+    before = program()
+    after = PassManager((NORMALISE,)).run(before)
+    lines = diff_text(before, after).splitlines()
+    assert any(line.startswith("-") and "mul" in line for line in lines)
+
+
+def test_folding_keeps_within_its_bounds() -> None:
+    module = program()
+    bound = PassManager((Phase("p", (FoldConstants(small_bytes=8, large_bytes=8),)),)).run(module)
+    assert [instruction.op.name for instruction in bound.instructions].count("pointwise") == 2
+    free = PassManager((Phase("p", (FoldConstants(),)),)).run(module)
+    assert [instruction.op.name for instruction in free.instructions].count("pointwise") == 1
