@@ -6,6 +6,7 @@ Slices and pads, joins, and the values of dims have files of their own and are f
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +14,7 @@ import numpy as np
 
 from argosy.errors import ModelError
 from argosy.ir import dim as dims
-from argosy.ir.dim import DimLike
+from argosy.ir.dim import Dim, DimLike
 from argosy.ir.dtype import DType
 from argosy.ir.module import Value
 from argosy.ir.op import Op, fresh, register
@@ -82,25 +83,37 @@ class Reshape(Op):
             raise ModelError(f"the shape {shape_text(wanted)} holds -1 more than once")
         if source is None:
             return tuple(fresh(f"{axis}_") if axis in left else entry for axis, entry in enumerate(result))
-        total = product(source)
         if left:
-            others = product(tuple(entry for entry in result if not (isinstance(entry, int) and entry == -1)))
-            result[left[0]] = self._rest(total, others, source, wanted)
-        elif dims.equal(product(tuple(result)), total) is False:
+            others = [entry for axis, entry in enumerate(result) if axis != left[0]]
+            result[left[0]] = self._rest(source, others, wanted)
+        elif dims.equal(product(tuple(result)), product(source)) is False:
             what = f"the dims {shape_text(source)} can't be reshaped to {shape_text(wanted)}"
             raise ModelError(f"{what}: the sizes differ")
         return tuple(result)
 
-    def _rest(self, total: DimLike, others: DimLike, source: Dims, wanted: Dims) -> DimLike:
-        """What -1 stands for."""
-        if isinstance(others, int) and others == 0:
+    def _rest(self, source: Dims, others: list[DimLike], wanted: Dims) -> DimLike:
+        """What -1 stands for: the quotient of the sizes, which leaves nothing over."""
+        kept = list(source)
+        # Dims on both sides cancel, so that the quotient is defined where one of them is 0.
+        unmatched: list[DimLike] = []
+        for entry in others:
+            if entry in kept:
+                kept.remove(entry)
+            else:
+                unmatched.append(entry)
+        total, divisor = product(tuple(kept)), product(tuple(unmatched))
+        if isinstance(divisor, Dim):
+            return dims.floordiv(total, divisor)
+        if divisor == 0:
             if self.allow_zero:
                 raise ModelError(f"the shape {shape_text(wanted)} holds both 0 and -1, so that -1 is undetermined")
             return 0
-        if isinstance(total, int) and isinstance(others, int) and total % others:
+        if isinstance(total, int) and total % divisor:
             what = f"the dims {shape_text(source)} can't be reshaped to {shape_text(wanted)}"
-            raise ModelError(f"{what}: {total} is no multiple of {others}")
-        return dims.floordiv(total, others)
+            raise ModelError(f"{what}: {total} is no multiple of {divisor}")
+        factors = [total] if isinstance(total, int) else [coefficient for _, coefficient in total.terms]
+        shared = math.gcd(divisor, *factors)
+        return dims.floordiv(dims.floordiv(total, shared), divisor // shared)
 
     def evaluate(self, *values: Any) -> tuple[Any, ...]:
         x = np.asarray(values[0])

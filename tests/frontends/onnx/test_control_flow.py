@@ -106,9 +106,8 @@ def test_captures_from_several_levels_out() -> None:
 
 LOOP = """
 g (int64 trips, bool go, float[N, 2] x) => (float[] last, float[] all) {{
-  last, all = Loop({trips}, {go}, x) <body = b (int64 i, bool c, float[] s) => (bool again, float[] next, float[] out) {{
-    {body}
-  }}> }}"""
+  last, all = Loop({trips}, {go}, x) <
+    body = b (int64 i, bool c, float[] s) => (bool again, float[] next, float[] out) {{ {body} }}> }}"""
 KEEP = "again = Identity(c) next = Add(s, x) out = ReduceSum<keepdims = 0>(s)"
 
 
