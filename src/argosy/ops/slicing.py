@@ -125,6 +125,8 @@ def _extent(start: DimLike, end: DimLike, step: int, size: DimLike) -> DimLike |
         return None
     # Only the far side is clamped: where the near side lies beyond it, the distance is below zero anyhow.
     if step > 0:
+        if first == 0 and last == size:
+            return dims.ceildiv(size, step)  # an axis is never shorter than 0, whatever its bounds tell
         if _is_negative(start) and isinstance(last, Dim) and last == size:
             distance = dims.dim_min(0 - start, size)
         elif _is_negative(end):
@@ -152,6 +154,8 @@ def _from_front(position: DimLike, size: DimLike) -> DimLike | None:
     """`position` counted from the front and not below it; None where its sign is unknown."""
     if _is_far(position):
         return size if isinstance(position, int) and position > 0 else 0
+    if position == size:
+        return size
     low, high = dims.bounds(position)
     if low is not None and low >= 0:
         return position
