@@ -123,11 +123,11 @@ class Decoder:
                 where=where,
                 hint="update Argosy, or compile the model again",
             )
-        fields = {entry.name for entry in dataclasses.fields(kind)}
-        if fields != set(attributes):
+        fields = _field_types(kind)
+        if fields.keys() != attributes.keys():
             raise ArtifactError(f"{name} has the attributes {sorted(fields)}, found {sorted(attributes)}", where=where)
         values = {key: self.value(value) for key, value in attributes.items()}
-        for key, expected in _field_types(kind).items():
+        for key, expected in fields.items():
             if not _fits(values[key], expected):
                 raise ArtifactError(
                     f"the attribute {key!r} of {name} is {values[key]!r}, expected {expected}", where=where
