@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from argosy.cli.spelling import COMPILERS, Spelling, refused
+from argosy.cli.spelling import Spelling, refused
 
 __all__ = ["LATER"]
 
-_GPU: Final = "this version compiles for no GPU; `argosy arches` lists what there is"
 _FLEET: Final = "this version has no fleets; name the archs with --arch, and merge artifacts with `argosy merge`"
 
 LATER: Final[tuple[Spelling, ...]] = (
@@ -23,5 +22,4 @@ LATER: Final[tuple[Spelling, ...]] = (
     refused("--check", ("verify",), "this version runs no check of yours; it gives an exit code"),
     refused("--code", ("inspect",), "this version generates no code to show; --plan shows the steps"),
     refused("--fallback", ("merge",), "this version merges artifacts of one program only"),
-    refused("--gpu-arch --gpu-arch-params --gpu-wavefront-size --gpu-num-cus --gpu-num-chiplets", COMPILERS, _GPU),
 )

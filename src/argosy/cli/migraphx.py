@@ -23,6 +23,7 @@ _RUNNERS: Final = ("run", "perf", "verify")
 _EVERY: Final = (*READERS, "ops")
 _TENSORFLOW: Final = "Argosy reads ONNX models only; tf2onnx converts TensorFlow's"
 _READ: Final = ("read",)
+_GPU: Final = "this version compiles for no GPU; `argosy arches` lists what there is"
 
 
 def _shapes(values: Sequence[str]) -> list[str]:
@@ -107,7 +108,8 @@ MIGRAPHX: Final[tuple[Spelling, ...]] = (
     # output of read
     becomes("--text", _READ, "--format=text"),
     same("--json", _READ, "--json", told="the same as --format json"),
-    refused("--binary", READERS, "`argosy compile` writes the artifact", ours="compile"),
+    refused("--binary", _READ, "`argosy compile` writes the artifact", ours="compile"),
+    dropped("--binary", ("compile",), "an artifact is what `compile` writes"),
     refused("--cpp", _READ, "--format python writes a program as code", ours="--format python"),
     becomes("--python --py", _READ, "--format=python"),
     becomes("--graphviz -g", _READ, "--format=graphviz"),
@@ -127,7 +129,9 @@ MIGRAPHX: Final[tuple[Spelling, ...]] = (
         sample=("@x", "x.npy"),
     ),
     # compile
-    refused("--gpu", COMPILERS, "this version compiles for no GPU; `argosy arches` lists what there is", ours="--arch"),
+    refused("--gpu", COMPILERS, _GPU, ours="--arch"),
+    refused("--gpu-arch --gpu-arch-params --gpu-wavefront-size", COMPILERS, _GPU, ours="the same", takes="a value"),
+    refused("--gpu-num-cus --gpu-num-chiplets", COMPILERS, _GPU, ours="--gpu-arch-params", takes="a value"),
     becomes("--cpu", COMPILERS, "--arch=cpu", told="where the version has that arch"),
     becomes("--ref", COMPILERS, "--arch=ref"),
     dropped("--enable-offload-copy", COMPILERS, "inputs and outputs may always lie in host memory"),

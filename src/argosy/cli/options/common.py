@@ -10,9 +10,10 @@ from argosy.cli.parser import Parser
 __all__ = ["add_common_options", "add_output_option", "add_why_option"]
 
 
-def add_output_option(parser: Parser, what: str) -> None:
-    """`-o FILE`: where `what` goes."""
-    parser.add_argument("-o", "--output", metavar="FILE", help=f"write {what} to FILE")
+def add_output_option(parser: Parser, what: str, *, default: str = "") -> None:
+    """`-o FILE`: where `what` goes; `default` says where without it."""
+    told = f" (default: {default})" if default else ""
+    parser.add_argument("-o", "--output", metavar="FILE", help=f"write {what} to FILE{told}")
 
 
 def add_why_option(parser: Parser, what: str) -> None:

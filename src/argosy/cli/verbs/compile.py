@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,17 +17,21 @@ from argosy.cli.parser import Parser
 from argosy.cli.progress import progress
 from argosy.cli.sources import program_of
 from argosy.cli.verb import verb
+from argosy.errors import UsageError
 
 if TYPE_CHECKING:
     from argosy.artifact.artifact import Artifact
+    from argosy.options import CompileOptions
 
 __all__ = ["compile_model"]
+
+log = logging.getLogger("argosy.cli")
 
 
 def configure(parser: Parser) -> None:
     """Options of the verb."""
     parser.add_argument("file", metavar="MODEL", help="an ONNX model")
-    add_output_option(parser, "the artifact (default: MODEL with the ending .argosy)")
+    add_output_option(parser, "the artifact", default="MODEL with the ending .argosy")
     add_model_options(parser)
     add_compile_options(parser)
     group = parser.add_argument_group("artifact options")
@@ -61,6 +66,7 @@ def compile_model(arguments: argparse.Namespace, console: Console) -> int:
     begin = time.perf_counter()
     chosen = targets(arguments)
     options = compile_options(arguments, chosen)
+    _check_specialised(options)
     program = program_of(arguments.file, arguments, console)
     with progress(console, f"compiling {arguments.file}"):
         compiled = compile_program(program, chosen, options, weights=arguments.weights)
@@ -75,6 +81,17 @@ def compile_model(arguments: argparse.Namespace, console: Console) -> int:
         return 0
     _summarise(saved, output, [target.arch for target in chosen], seconds, console)
     return 0
+
+
+def _check_specialised(options: CompileOptions) -> None:
+    """No target of this version makes code for single sizes: say so, rather than leave the wish out in silence."""
+    if not options.dims.specialised:
+        return
+    names = ", ".join(request.name for request in options.dims.specialised)
+    said = f"no arch of this version makes code for single sizes of {names}; the general code takes them all"
+    if options.strict:
+        raise UsageError(said, hint="leave these --dim out")
+    log.warning(said)
 
 
 def _summarise(artifact: Artifact, output: str, archs: list[str], seconds: float, console: Console) -> None:

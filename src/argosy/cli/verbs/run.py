@@ -30,7 +30,7 @@ __all__ = ["run_model"]
 def configure(parser: Parser) -> None:
     """Options of the verb."""
     parser.add_argument("file", metavar="FILE", help="an artifact, or a model (which is compiled first)")
-    add_output_option(parser, "the outputs (.npz)")
+    add_output_option(parser, "the outputs as .npz")
     add_why_option(parser, "why each variant is or is not taken")
     add_device_options(parser)
     add_input_options(parser)
