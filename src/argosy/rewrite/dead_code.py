@@ -11,9 +11,10 @@ from collections.abc import Iterator
 
 from argosy.ir.builder import Namer
 from argosy.ir.dim import DimLike, lone_symbol, symbols_in
-from argosy.ir.module import Instruction, Module
+from argosy.ir.module import Constant, Instruction, Module
 from argosy.ir.op import Op, map_attribute_dims
 from argosy.ir.types import TensorType, type_symbols
+from argosy.ops.pointwise import Pointwise
 from argosy.rewrite.rebuild import Rebuild, namer_of
 
 __all__ = ["remove_dead_code"]
@@ -69,6 +70,8 @@ def _definitions(module: Module) -> dict[str, Instruction]:
 
 def _mentioned(op: Op) -> Iterator[str]:
     """Names of the symbols in the attributes of an op, bodies included."""
+    if isinstance(op, (Pointwise, Constant)):
+        return  # most instructions, and they have none
     names: list[str] = []
 
     def collect(dim: DimLike) -> DimLike:
