@@ -166,7 +166,7 @@ def test_broken_modules_print_too() -> None:
     assert "pointwise(%undefined)" in print_module(other.module({"y": y}))
 
 
-@pytest.mark.parametrize("width", [2_000, 20_000])
+@pytest.mark.parametrize("width", [1_000, 10_000])
 def test_cost_per_instruction_does_not_grow(width: int) -> None:
     b = Builder()
     x = b.tensor_parameter("x", "float32", ["N", 3, "H", "W"])

@@ -51,10 +51,7 @@ def bind_symbols(kind: Type, value: Any, env: Env, what: str) -> None:
 
 def _defines_symbols(types: tuple[Type, ...]) -> bool:
     return any(
-        lone_symbol(dim) is not None
-        for kind in types
-        if isinstance(kind, TensorType)
-        for dim in kind.dims or ()
+        lone_symbol(dim) is not None for kind in types if isinstance(kind, TensorType) for dim in kind.dims or ()
     )
 
 
@@ -62,7 +59,7 @@ class Interpreter:
     """A module prepared for repeated evaluation: operands as slots, last uses known. Holds no values itself."""
 
     def __init__(self, module: Module) -> None:
-        self.module = module
+        self._parameters = module.parameters  # not the module: `run_module` keeps this as long as that lives
         slots: dict[tuple[Instruction, int], int] = {}
         for instruction in (*module.parameters, *module.instructions):
             for index in range(len(instruction.types)):
@@ -93,7 +90,7 @@ class Interpreter:
         Errors of ops come out as ArgosyError naming the node; `observe` is called after each instruction.
         """
         values: list[Any] = [None] * self._size
-        for slot, (parameter, argument) in enumerate(zip(self.module.parameters, arguments, strict=True)):
+        for slot, (parameter, argument) in enumerate(zip(self._parameters, arguments, strict=True)):
             bind_symbols(parameter.types[0], argument, env, parameter.names[0])
             values[slot] = argument
         with np.errstate(all="ignore"):
