@@ -34,7 +34,11 @@ __all__ = ["attributes", "formulas", "literals", "modules", "programs", "texts",
 
 # Every character, lone surrogates and controls too.
 texts = st.text(st.characters(exclude_categories=()), max_size=12)
-names = st.one_of(st.from_regex(r"[A-Za-z_][\w.]{0,5}", fullmatch=True), texts.filter(bool))
+names = st.one_of(
+    st.from_regex(r"[A-Za-z_][\w.]{0,5}", fullmatch=True),
+    st.sampled_from(["0", "1", "2", "3", "_", "x", "return"]),  # numbers are names to PyTorch's old exporter
+    texts.filter(bool),
+)
 dims = pairs.map(lambda pair: pair[0])
 dtypes = st.sampled_from(list(DTYPES.values()))
 

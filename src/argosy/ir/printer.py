@@ -133,7 +133,7 @@ class Writer:
             return ""
         text = ""
         names = [
-            "_" if not name or result == f"%{name}" else quote(name)
+            "_" if not name or (result == f"%{name}" and is_value_name(name)) else quote(name)
             for name, result in zip(instruction.names, results, strict=False)
         ]
         if any(name != "_" for name in names):
