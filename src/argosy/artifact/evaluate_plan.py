@@ -26,7 +26,7 @@ from argosy.ir.dim import Symbol, lone_symbol
 from argosy.ir.literal import Literal
 from argosy.ir.module import Constant, Instruction, Module, Value
 from argosy.ir.op import Env
-from argosy.ir.types import TensorType
+from argosy.ir.types import TensorType, type_symbols
 
 __all__ = ["evaluate_plan"]
 
@@ -89,7 +89,8 @@ def _from_weights_alone(module: Module) -> set[Instruction]:
             sources
             and instruction.op.pure
             and not instruction.op.modules()
-            and not any(_lone_symbols(kind) for kind in instruction.types)
+            and not instruction.op.has_symbols()
+            and not any(type_symbols(kind) for kind in instruction.types)
             and all(isinstance(source.op, Constant) or source in found for source in sources)
         ):
             found.add(instruction)

@@ -121,6 +121,14 @@ class Op:
             return self
         return map_attribute_dims(self, lambda dim: dims.substitute(dim, values))
 
+    def has_symbols(self) -> bool:
+        """Whether an attribute depends on a symbol, so that the op means something only under a binding."""
+        if type(self) not in _SYMBOLIC:
+            return False
+        met: list[DimLike] = []
+        map_attribute_dims(self, lambda dim: (met.append(dim), dim)[1])  # type: ignore[func-returns-value]
+        return bool(met)
+
     def attributes(self) -> dict[str, Any]:
         """Attribute names and values, in the order of declaration."""
         return {entry.name: getattr(self, entry.name) for entry in dataclasses.fields(self)}  # type: ignore[arg-type]

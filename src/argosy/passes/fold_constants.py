@@ -17,11 +17,10 @@ import numpy as np
 
 from argosy.errors import InternalError
 from argosy.ir.builder import Builder
-from argosy.ir.dim import Dim
 from argosy.ir.dtype import DType
 from argosy.ir.literal import Literal
 from argosy.ir.module import Constant, Instruction, Module, Value
-from argosy.ir.op import Op, map_attribute_dims
+from argosy.ir.op import Op
 from argosy.ir.types import TensorType
 from argosy.ops.pointwise import Pointwise
 from argosy.ops.view import Broadcast, Reshape, Slice, Squeeze, Tile, Transpose, Unsqueeze
@@ -61,7 +60,7 @@ class FoldConstants:
         ):
             return None
         shapes = _static_shapes(instruction)
-        if shapes is None or _has_dims(op):
+        if shapes is None or op.has_symbols():
             return None
         present = [literal for literal in literals if literal is not None]
         splat = _splat(instruction, present, shapes)
@@ -96,19 +95,6 @@ def _static_shapes(instruction: Instruction) -> list[tuple[int, ...]] | None:
             return None
         shapes.append(sizes)
     return shapes
-
-
-def _has_dims(op: Op) -> bool:
-    """Whether an attribute depends on a symbol."""
-    found: list[Dim] = []
-
-    def note(dim: int | Dim) -> int | Dim:
-        if isinstance(dim, Dim):
-            found.append(dim)
-        return dim
-
-    map_attribute_dims(op, note)
-    return bool(found)
 
 
 def _splat(instruction: Instruction, literals: list[Literal], shapes: list[tuple[int, ...]]) -> list[Literal] | None:
