@@ -19,7 +19,9 @@ from argosy.ir.interpreter import Interpreter
 from argosy.ir.op import Env, Op
 from argosy.ir.scalar import PRIMITIVES
 from argosy.ir.types import TensorType
-from argosy.ops.index import Gather
+from argosy.ops.control import If, Loop
+from argosy.ops.dim_values import Shape
+from argosy.ops.index import Gather, NonZero
 from argosy.ops.joining import Concat, Split, Tile
 from argosy.ops.reduce import Reduce, Softmax
 from argosy.ops.slicing import Pad, Slice
@@ -52,15 +54,16 @@ class Program:
 
 @dataclass
 class Sampler:
-    """Builds one random program; `symbolic` lets dims be symbols."""
+    """Builds one random program; `symbolic` lets dims be symbols, `closed` makes inputs constants (in a body)."""
 
     random: Random
     symbolic: bool = False
+    closed: bool = False
     build: Builder = field(default_factory=Builder)
     arguments: list[Array] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        if self.symbolic:  # an input that defines every symbol
+        if self.symbolic and not self.closed:  # an input that defines every symbol
             self.leaf(FLOAT32, [symbol_dim(Symbol(name)) for name in SIZES])
 
     def program(self, result: Value, *others: Value) -> Program:
@@ -81,8 +84,13 @@ class Sampler:
 
     def leaf(self, element: DType, dims: Sequence[DimLike]) -> Value:
         """A new input with edge cases among its elements."""
+        if self.closed and not all(isinstance(dim, int) for dim in dims):
+            raise Discard
+        array = self.array(element, [evaluate(dim, SIZES) for dim in dims])
+        if self.closed:
+            return self.build.constant(Literal.of(array))
         value = self.build.parameter(f"x{len(self.arguments)}", TensorType(element, tuple(dims)))
-        self.arguments.append(self.array(element, [evaluate(dim, SIZES) for dim in dims]))
+        self.arguments.append(array)
         return value
 
     def array(self, element: DType, shape: Sequence[int]) -> Array:
@@ -391,25 +399,63 @@ class Sampler:
 
     def anything(self, steps: int) -> Program:
         """A program of random views, arithmetic and reductions."""
+        results: list[Value] = []
         values = [self.leaf(FLOAT32, self.dims()), self.leaf(self.random.choice(DTYPES), self.dims())]
         makers: list[Callable[[Value], Any]] = [
-            self.view, self.view, self._pointwise, self._pointwise, self._reduce, self._softmax, self._shape_arithmetic,
+            self.view, self.view, self.view, self._pointwise, self._pointwise, self._reduce, self._softmax,
+            self._shape_arithmetic, self._shape_arithmetic, self._conditional, self._loop, self._nonzero,
         ]  # fmt: skip
         for _ in range(steps):
             try:
                 made = self.random.choice(makers)(self.random.choice(values[-4:]))
             except (Discard, ModelError, IndexError):
                 continue
-            if all(not isinstance(dim, int) or dim < 50 for dim in made.shape) and made.rank < 7:
+            if made.tensor.dims is None:
+                results.append(made)
+            elif all(not isinstance(dim, int) or dim < 50 for dim in made.shape) and made.rank < 7:
                 values.append(made)
-        return self.program(values[-1], *values[-3:-1])
+        return self.program(values[-1], *values[-3:-1], *results)
+
+    def _body(self, name: str) -> Sampler:
+        return Sampler(self.random, self.symbolic, closed=True, build=Builder(name, namer=self.build.namer))
+
+    def _branch(self, name: str, x: Value) -> Module:
+        """A body of one parameter like `x`."""
+        inner = self._body(name)
+        value = inner.build.parameter("a", x.type)
+        for _ in range(self.random.randint(0, 3)):
+            maker = self.random.choice([inner.view, inner._pointwise, inner._shape_arithmetic])
+            try:
+                value = maker(value)
+            except (Discard, ModelError, IndexError):
+                continue
+        return inner.build.module({"r": value})
+
+    def _conditional(self, x: Value) -> Value:
+        known = self.random.random() < 0.5
+        condition = self.build.constant(np.bool_(self.random.getrandbits(1))) if known else self.leaf(BOOL, ())
+        return self.build.add(If(self._branch("then", x), self._branch("else", x)), condition, x, x)
+
+    def _loop(self, x: Value) -> Value:
+        inner = self._body("body")
+        inner.build.tensor_parameter("i", "int64", ())
+        again = inner.build.tensor_parameter("again", "bool", ())
+        carried = inner.build.parameter("carried", x.type)
+        seen = inner.view(carried) if self.random.random() < 0.7 else carried
+        changed = inner.build.pointwise("not" if x.dtype is BOOL else "abs", carried)
+        body = inner.build.module({"again": again, "carried": changed, "seen": seen})
+        trip = self.build.constant(Literal.of(np.array(self.random.randint(0, 3), np.int64)))
+        return self.random.choice(self.build.add_all(Loop(body, 1), trip, None, x))
+
+    def _nonzero(self, x: Value) -> Value:
+        if x.rank == 0:
+            raise Discard
+        return self.build.add(NonZero(), x)
 
     def _shape_arithmetic(self, x: Value) -> Value:
         """A reshape to [dims of x in one, kept], computed as exporters write it."""
         if x.rank == 0:
             raise Discard
-        from argosy.ops.dim_values import Shape  # noqa: PLC0415
-
         sizes = self.build.add(Shape(), x)
         last = self.build.add(Gather(0), sizes, self.build.constant(Literal.of(np.array([x.rank - 1], np.int64))))
         doubled = self.build.pointwise("mul", last, self.build.constant(Literal.of(np.array([1], np.int64))))

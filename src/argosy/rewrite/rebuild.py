@@ -15,7 +15,7 @@ from typing import Any
 
 from argosy.errors import InternalError
 from argosy.ir.builder import Builder, Namer
-from argosy.ir.dim import DimLike, equal, lone_symbol, substitute, symbols_in
+from argosy.ir.dim import DimLike, equal, lone_symbol, substitute
 from argosy.ir.module import Constant, Instruction, Module, Parameter, Value
 from argosy.ir.op import Op
 from argosy.ir.types import TensorType, Type, map_dims, type_symbols
@@ -206,7 +206,7 @@ class Rebuild:
             return
         for before, after in zip(old.dims or (), new.dims or (), strict=False):
             name = self._own_symbol(instruction, before)
-            if name is not None and before != after and all(symbol.name != name for symbol in symbols_in(after)):
+            if name is not None and before != after:  # after may be the same symbol with other bounds
                 self.substitution.setdefault(name, after)
                 self._definers.pop(name, None)
 
