@@ -46,13 +46,13 @@ def DequantizeLinear(node: Node) -> Value:
 
 @onnx_op("DynamicQuantizeLinear", since=11)
 def DynamicQuantizeLinear(node: Node) -> Sequence[Value]:
-    """To uint8 by the range of x, widened to hold 0; a range of nothing counts as 255 steps of 1/255."""
+    """To uint8 by the range of x, widened to hold 0; the scale of an empty range is 1."""
     x = node.input(0)
     greatest, least = (node.add(Reduce(kind, (), keep_dims=False), x) for kind in ("max", "min"))
 
     def step(high: Expr, low: Expr) -> Expr:
         width = high.max(0.0) - low.min(0.0)
-        return (width == 0.0).select(1.0, width) / 255.0
+        return (width == 0.0).select(1.0, width / 255.0)
 
     scale = node.pointwise(step, greatest, least)
     zero_point = node.pointwise(
