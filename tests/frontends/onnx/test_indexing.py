@@ -148,3 +148,11 @@ def test_one_hot_encoder() -> None:
         program("OneHotEncoder", [x], cats_int64s=[1], zeros=0, **domain)
     with pytest.raises(ModelError, match="both or neither"):
         program("OneHotEncoder", [x], **domain)
+
+
+def test_features_by_threshold_and_index() -> None:
+    domain = {"domain": "ai.onnx.ml"}
+    found = run("Binarizer", np.array([0.5, 1.0, 2.0], np.float32), threshold=1.0, **domain)
+    np.testing.assert_array_equal(found, np.array([0, 0, 1], np.float32))
+    np.testing.assert_array_equal(run("ArrayFeatureExtractor", X[0], np.array([[3, 0]]), **domain), X[0][:, [3, 0]])
+    assert run("ArrayFeatureExtractor", X[0, 0], np.array([1]), **domain).shape == (1, 1)

@@ -1,4 +1,4 @@
-"""ai.onnx.ml: LabelEncoder and OneHotEncoder."""
+"""ai.onnx.ml: LabelEncoder, OneHotEncoder, Binarizer, ArrayFeatureExtractor."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from argosy.frontends.onnx.node import Node
 from argosy.frontends.onnx.registry import ML, onnx_op
 from argosy.ir.dtype import FLOAT32, INT64, STRING, Array, DType
 from argosy.ir.module import Value
+from argosy.ops.index import Gather
 from argosy.ops.strings import MapLabels
-from argosy.ops.view import Unsqueeze
+from argosy.ops.view import Reshape, Unsqueeze
 
 __all__: list[str] = []
 
@@ -90,3 +91,19 @@ def one_hot_encoder(node: Node) -> Value:
         x = node.builder.convert(x, INT64)
     column = node.add(Unsqueeze((-1,)), x)
     return node.pointwise(lambda left, right: left.eq(right).convert(FLOAT32), column, categories)
+
+
+@onnx_op("Binarizer", domain=ML)
+def binarizer(node: Node) -> Value:
+    """1 above the threshold, else 0."""
+    x, threshold = node.input(0), node.attr_float("threshold", 0.0)
+    return node.pointwise(lambda value: (value > threshold).convert(x.dtype), x)
+
+
+@onnx_op("ArrayFeatureExtractor", domain=ML)
+def array_feature_extractor(node: Node) -> Value:
+    """Elements along the last axis by index; a vector counts as a matrix of one row."""
+    x = node.input(0)
+    if x.rank == 1:
+        x = node.add(Unsqueeze((0,)), x)
+    return node.add(Gather(-1), x, node.add(Reshape((-1,)), node.input(1)))
