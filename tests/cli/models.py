@@ -17,7 +17,7 @@ FLOAT = TensorProto.FLOAT
 
 def weights(seed: int = 0) -> NDArray[np.float32]:
     """The matrix of the classifier."""
-    return np.random.default_rng(seed).normal(size=(4, 50)).astype(np.float32)
+    return np.random.default_rng(seed).normal(size=(4, 300)).astype(np.float32)
 
 
 def classify(x: NDArray[Any], seed: int = 0) -> NDArray[Any]:
@@ -28,7 +28,7 @@ def classify(x: NDArray[Any], seed: int = 0) -> NDArray[Any]:
 
 
 def classifier(path: Path, *, seed: int = 0, name: str = "classifier", output: str = "y") -> Path:
-    """`output` [N, 50] = softmax(relu(x [N, 4] @ w)), the nodes called mm, (nothing) and sm."""
+    """`output` [N, 300] = softmax(relu(x [N, 4] @ w)), the nodes called mm, (nothing) and sm."""
     nodes = [
         helper.make_node("MatMul", ["x", "w"], ["h"], name="mm"),
         helper.make_node("Relu", ["h"], ["r"]),
@@ -38,14 +38,14 @@ def classifier(path: Path, *, seed: int = 0, name: str = "classifier", output: s
         nodes,
         name,
         [helper.make_tensor_value_info("x", FLOAT, ["N", 4])],
-        [helper.make_tensor_value_info(output, FLOAT, ["N", 50])],
+        [helper.make_tensor_value_info(output, FLOAT, ["N", 300])],
         [numpy_helper.from_array(weights(seed), "w")],
     )
     return save(graph, path)
 
 
 def picker(path: Path) -> Path:
-    """`picked` = table[index]: an integer input that must stay in range, and a bool one that nothing reads but `Not`."""
+    """`picked` = table[index]: an integer input that must stay in range, and beside it a bool one."""
     nodes = [
         helper.make_node("Gather", ["table", "index"], ["picked"]),
         helper.make_node("Not", ["flag"], ["opposite"]),

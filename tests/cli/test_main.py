@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from argosy import __version__
-from argosy.cli.main import main
+from argosy.cli.main import main, make_parser
+from argosy.cli.respell import respell
 from argosy.cli.verb import VERBS
 from tests.cli import models
 from tests.cli.conftest import Call
@@ -44,9 +46,6 @@ def test_each_verb_has_help_with_examples_and_the_common_options(call: Call, nam
 
 @pytest.mark.parametrize("name", VERB_NAMES)
 def test_examples_parse(name: str, tmp_path: Path) -> None:
-    from argosy.cli.main import make_parser
-    from argosy.cli.respell import respell
-
     verb = VERBS.get(name)
     assert verb is not None
     for command, _ in verb.examples:
@@ -142,8 +141,6 @@ def test_an_interrupt_ends_with_130(call: Call, model: Path, monkeypatch: pytest
 
 
 def test_logging_is_as_it_was_afterwards(call: Call, model: Path) -> None:
-    import logging
-
     logger = logging.getLogger("argosy")
     before = list(logger.handlers), logger.level, logger.propagate
     assert call("params", model, "--log-level", "5").code == 0

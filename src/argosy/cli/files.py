@@ -12,13 +12,13 @@ from argosy.errors import UsageError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["emit", "write_npz", "write_text"]
+__all__ = ["check_npz", "emit", "write_npz", "write_text"]
 
 
 def emit(text: str, output: str | None, console: Console) -> None:
     """Text to a file where one is named, else to stdout."""
     if output is None:
-        console.write(text)
+        console.write(text.rstrip("\n"))
     else:
         write_text(output, text if text.endswith("\n") else f"{text}\n")
         console.note(f"wrote {output}")
@@ -32,13 +32,18 @@ def write_text(path: str, text: str) -> None:
         file.write(text.encode())
 
 
+def check_npz(path: str | None) -> None:
+    """Raise UsageError, before anything is computed, where outputs can't go to `path`."""
+    if path is not None and Path(path).suffix != ".npz":
+        raise UsageError(f"outputs go to an .npz file, not to {path!r}")
+
+
 def write_npz(path: str, values: Mapping[str, Any]) -> None:
     """Write arrays by name, atomically. The items of a sequence are called `name[0]`, …; absent values are left out.
 
     bf16, fp8 and other types that numpy's files lack are stored as raw bytes, as numpy stores them.
     """
-    if Path(path).suffix != ".npz":
-        raise UsageError(f"outputs go to an .npz file, not to {path!r}")
+    check_npz(path)
     import numpy as np
 
     from argosy.artifact.atomic import atomic_file

@@ -93,11 +93,9 @@ def read_folder(folder: Path, types: Mapping[str, Type]) -> dict[str, Any]:
 
 def _load(path: Path) -> Any:
     try:
-        loaded = np.load(path, allow_pickle=False)
-        if isinstance(loaded, np.ndarray):
-            return loaded
-        with loaded:
-            return {name: loaded[name] for name in loaded.files}
+        with path.open("rb") as file:
+            loaded = np.load(file, allow_pickle=False)
+            return loaded if isinstance(loaded, np.ndarray) else {name: loaded[name] for name in loaded.files}
     except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
         raise UsageError(f"the arrays can't be read: {error}", where=str(path)) from None
 

@@ -19,6 +19,8 @@ __all__ = ["generate"]
 
 _FLOATS: Final = (-1.0, 1.0)
 _INTEGERS: Final = (0.0, 1.0)
+_UNSIGNED: Final = ("float8_e8m0fnu",)
+"""Floats without a sign: a negative number would become NaN."""
 _SEQUENCE: Final = 2
 """Elements of a generated sequence."""
 
@@ -81,7 +83,8 @@ def _tensor(
         return _integers(name, element, shape, source, low, high)
     if element.kind == "complex":
         return (source.uniform(low, high, shape) + 1j * source.uniform(low, high, shape)).astype(element.numpy)
-    return source.uniform(low, high, shape).astype(element.numpy)
+    values = source.uniform(low, high, shape)
+    return (np.abs(values) if element.name in _UNSIGNED else values).astype(element.numpy)
 
 
 def _integers(

@@ -68,6 +68,8 @@ def make_inputs(
     for name in given or {}:
         origins[_name(name, types)] = "given"
     given = {**held, **(given or {})}
+    fills = {_name(name, types): value for name, value in request.fills}
+    ranges = {_name(name, types): (low, high) for name, low, high in request.ranges}
     shapes = {_name(name, types): shape for name, shape in (*dims.shapes, *request.shapes)}
     symbols = {symbol.name: symbol for kind in types.values() for symbol in type_symbols(kind)}
     sizes = _sizes_of(types, given, shapes)
@@ -78,8 +80,6 @@ def make_inputs(
         told = ", ".join(f"{name} = {size}" for name, size in chosen.items())
         log.warning("inputs are generated with %s; --dim chooses other sizes", told)
     sizes.update(chosen)
-    fills = {_name(name, types): value for name, value in request.fills}
-    ranges = {_name(name, types): (low, high) for name, low, high in request.ranges}
     values: dict[str, Any] = {}
     for name, kind in types.items():
         if name in given:

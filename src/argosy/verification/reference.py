@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
@@ -98,6 +99,8 @@ def make_reference(against: str, model: Any, program: Program) -> Reference:
     if against == "ref":
         return RefReference(program)
     if against == "onnxruntime":
+        if isinstance(model, (str, Path)) and zipfile.is_zipfile(model):
+            raise UsageError("ONNX Runtime needs the ONNX model", hint="give the model instead of the artifact")
         return OnnxRuntimeReference(model)
     if against == "ref64":
         raise UsageError("this version has no ref64", hint="use ref or onnxruntime")

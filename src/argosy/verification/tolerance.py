@@ -66,7 +66,8 @@ def spacing(expected: Array, dtype: DType) -> Array:
     """The unit in the last place of `dtype` at each element: 2^(exponent - mantissa bits), IEEE 754."""
     info = ml_dtypes.finfo(dtype.numpy)  # type: ignore[no-untyped-call]
     _, exponent = np.frexp(np.abs(expected))  # |x| = m 2^e with m in [0.5, 1)
-    return np.ldexp(1.0, np.maximum(exponent - 1, int(info.minexp)) - int(info.nmant))
+    exponent = np.where(expected == 0, int(info.minexp), np.maximum(exponent - 1, int(info.minexp)))
+    return np.ldexp(1.0, exponent - int(info.nmant))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,125 @@
+"""`read` and `params`: every format, passes, differences, what cannot be asked."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from argosy.artifact.program import PROGRAM
+from argosy.compiler import load_onnx
+from argosy.ir.parser import parse_program
+from argosy.ir.printer import print_program
+from tests.cli import models
+from tests.cli.conftest import Call
+
+
+def test_text_is_the_program_as_imported(call: Call, model: Path) -> None:
+    assert call("read", model).out.rstrip() == print_program(load_onnx(model)).rstrip()
+
+
+def test_an_artifact_reads_like_its_model(call: Call, model: Path, artifact: Path) -> None:
+    left, right = (call("read", file).out.splitlines() for file in (artifact, model))
+    assert sorted(left) == sorted(right), "metadata may be in another order"
+    assert left[4:] == right[4:]
+    assert call("params", artifact).out == call("params", model).out
+
+
+def test_text_reads_back(call: Call, tmp_path: Path) -> None:
+    picker = models.picker(tmp_path / "picker.onnx")
+    text = call("read", picker).out
+    file = tmp_path / "program.txt"
+    assert call("read", picker, "-o", file).code == 0
+    assert file.read_text().rstrip() == text.rstrip()
+    assert call("read", file).out == text
+    assert print_program(parse_program(text)).rstrip() == text.rstrip()
+
+
+def test_json_decodes(call: Call, model: Path) -> None:
+    answer = call("read", model, "--json")
+    record = PROGRAM.from_json(answer.out.strip().encode(), where="test")
+    assert record.modules[0].instructions[-1].op == "softmax"
+    assert call("read", model, "--format", "json").out == answer.out
+
+
+def test_graphviz_has_every_value(call: Call, model: Path) -> None:
+    drawing = call("read", model, "--format", "graphviz").out
+    assert drawing.startswith("digraph")
+    assert drawing.count("{") == drawing.count("}")
+    assert drawing.count(" -> ") == 5, "x and w to mm, mm to relu, relu to sm, sm out"
+
+
+@pytest.mark.parametrize("passes", [[], ["-O"]])
+def test_a_script_builds_the_same_program(call: Call, model: Path, tmp_path: Path, passes: list[str]) -> None:
+    script = tmp_path / "build.py"
+    assert call("read", model, "--format", "python", *passes, "-o", script).code == 0
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)
+    assert done.stdout.rstrip() == call("read", model, *passes).out.rstrip()
+
+
+def test_onnx_is_refused(call: Call, model: Path) -> None:
+    answer = call("read", model, "--format", "onnx")
+    assert answer.code == 2
+    assert "does not write ONNX" in answer.err
+
+
+def test_passes_and_their_differences(call: Call, tmp_path: Path) -> None:
+    picker = models.picker(tmp_path / "picker.onnx")
+    plain = call("read", picker).out
+    assert call("read", picker, "--apply-pass", "eliminate_common", "--diff").out.strip() == ""
+    everything = call("read", picker, "-O", "--diff", "--why")
+    assert everything.code == 0
+    assert everything.err
+    assert "before" in everything.out or call("read", picker, "-O").out == plain
+    assert call("read", picker, "--after", "fold-constants").code == 0
+    assert call("read", picker, "--diff").code == 2
+    wrong = call("read", picker, "--apply-pass", "fold_shapes", "--after", "fold_constants")
+    assert wrong.code == 2
+    assert "fold_shapes" in wrong.err
+
+
+def test_trim_leaves_the_end_out(call: Call, model: Path) -> None:
+    text = call("read", model, "--trim", "1").out
+    assert "softmax" not in text
+    assert "return r = %r" in text
+    assert call("read", model, "--trim", "9").code == 2
+
+
+def test_unknown_ops_are_read_as_placeholders_when_asked(call: Call, tmp_path: Path) -> None:
+    unknown = models.unknown_ops(tmp_path / "unknown.onnx")
+    assert call("read", unknown).code == 3
+    answer = call("read", unknown, "--skip-unknown")
+    assert answer.code == 0
+    assert "org.example::Frobnicate" in answer.out
+
+
+def test_params(call: Call, model: Path) -> None:
+    told = json.loads(call("params", model, "--json").out)
+    assert told["inputs"] == [{"name": "x", "type": "float32[N, 4]"}]
+    assert told["outputs"] == [{"name": "y", "type": "float32[N, 300]"}]
+    assert told["symbols"] == {"N": [0, None]}
+    assert "float32[8, 4]" in call("params", model, "--dim", "N=8").out
+    assert "N: 1..512" in call("params", model, "--dim", "N=1..512").out
+    assert "float32[2, 4]" in call("params", model, "--input-shape", "x=2,4").out
+    assert "float32[3, 300]" in call("params", model, "--batch", "3").out
+
+
+@pytest.mark.parametrize(
+    "words", [["--dim", "M=4"], ["--dim", "N"], ["--dim", "N=a"], ["--input-shape", "x=2,5"], ["--dim", "N=9..2"]]
+)
+def test_impossible_dims_are_usage_errors(call: Call, model: Path, words: list[str]) -> None:
+    assert call("params", model, *words).code == 2
+
+
+def test_the_reproducer_of_a_pass_reads_with_its_constants(call: Call, model: Path, tmp_path: Path) -> None:
+    from argosy.passes.manager import write_reproducer  # noqa: PLC0415 - where it stands is what is tested
+
+    file = write_reproducer(tmp_path, "some_pass", load_onnx(model).main, ValueError("broken"))
+    assert call("run", file, "--dim", "N=2", "-o", tmp_path / "out.npz").code == 0
+    found = np.load(tmp_path / "out.npz")["y"]
+    assert found.shape == (2, 300)
+    np.testing.assert_allclose(found.sum(-1), 1, rtol=1e-5)

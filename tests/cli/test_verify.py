@@ -1,0 +1,117 @@
+"""`verify` and `perf`: the exit code, the report, and that a wrong artifact is found out."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.cli import models
+from tests.cli.conftest import Call
+from tests.targets import mirror
+
+assert mirror.MirrorTarget.name == "mirror"
+
+
+@pytest.fixture
+def wrong(call: Call, tmp_path: Path) -> Path:
+    """An artifact with the interface of the model and other weights."""
+    other = models.classifier(tmp_path / "other.onnx", seed=7)
+    path = tmp_path / "wrong.argosy"
+    assert call("compile", other, "--arch", "mirror1", "-o", path).code == 0
+    return path
+
+
+@pytest.mark.parametrize("against", ["ref", "onnxruntime"])
+def test_right_code_passes(call: Call, model: Path, against: str) -> None:
+    answer = call("verify", model, "--arch", "mirror1", "--against", against, "--dim", "N=1,8")
+    assert answer.code == 0
+    assert answer.out.endswith("passed\n")
+    assert "case 1: agrees" in answer.out, "a case for each size"
+    assert "float32[8, 4]" in answer.out
+
+
+def test_ref_against_itself_is_told(call: Call, model: Path) -> None:
+    assert "compared with itself" in call("verify", model).err
+
+
+@pytest.mark.parametrize("against", ["ref", "onnxruntime"])
+def test_a_wrong_artifact_fails_with_1(call: Call, model: Path, wrong: Path, against: str) -> None:
+    answer = call("verify", model, wrong, "--against", against)
+    assert answer.code == 1
+    assert "another program" in answer.err
+    told = json.loads(call("verify", model, wrong, "--against", against, "--json").out)
+    assert told["passed"] is False
+    difference = told["cases"][0]["differences"][0]
+    assert difference["name"] == "y"
+    assert difference["first"] == [0, 0]
+    assert difference["found"] != difference["expected"]
+    assert told["cases"][0]["mismatches"][0]["output"] == "y"
+
+
+def test_per_instruction_names_the_first_node_that_differs(call: Call, model: Path, wrong: Path) -> None:
+    told = json.loads(call("verify", model, wrong, "--per-instruction", "--json").out)
+    failed = [entry["node"] for entry in told["instructions"] if not entry["passed"]]
+    assert failed[0] == "mm"
+    assert call("verify", model, "--arch", "mirror1", "--per-instruction").code == 0
+    assert call("verify", model, "--per-instruction", "--against", "onnxruntime").code == 2
+
+
+def test_an_artifact_verifies_by_the_program_in_it(call: Call, wrong: Path) -> None:
+    answer = call("verify", wrong, "--dim", "N=3")
+    assert answer.code == 0
+    assert answer.out.startswith("mirror1")
+    assert call("verify", wrong, "--against", "onnxruntime").code == 2, "there is no ONNX model in it"
+
+
+def test_against_a_file(call: Call, model: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.npz"
+    assert call("run", model, "--dim", "N=2", "-o", out).code == 0
+    assert call("verify", model, "--dim", "N=2", "--against", out).code == 0
+    assert call("verify", model, "--dim", "N=2", "--against", out, "--seed", "1").code == 1
+    held = dict(np.load(out))
+    np.savez(out, **held, more=held["y"])
+    missing = call("verify", model, "--dim", "N=2", "--against", out)
+    assert missing.code == 1
+    assert "more: is missing" in missing.out
+    assert call("verify", model, "--against", tmp_path / "absent.npz").code == 2
+    assert call("verify", model, "--against", "truth").code == 2
+
+
+@pytest.mark.parametrize("option", ["--atol", "--rtol", "--rms", "--ulp"])
+def test_every_tolerance_decides(call: Call, model: Path, wrong: Path, option: str) -> None:
+    big = "1e12" if option == "--ulp" else "1e3"
+    assert call("verify", model, wrong, option, big).code == 0
+    assert call("verify", model, wrong, option, "1e-6").code == 1
+    assert call("verify", model, wrong, option, "-1").code == 2
+
+
+def test_another_model_is_refused(call: Call, artifact: Path, tmp_path: Path) -> None:
+    other = models.classifier(tmp_path / "other.onnx", output="z")
+    answer = call("verify", other, artifact)
+    assert answer.code == 5
+    assert "another model" in answer.err
+
+
+def test_perf_reports_runs_ops_and_instructions(call: Call, model: Path, tmp_path: Path) -> None:
+    answer = call("perf", model, "--dim", "N=4", "-n", "5")
+    assert answer.code == 0
+    assert "5 runs" in answer.out
+    assert all(word in answer.out for word in ("median", "p90", "p99", "dot", "softmax"))
+    told = json.loads(call("perf", model, "--dim", "N=4", "-n", "5", "--json").out)
+    times = told["times"]
+    assert times["count"] == 5
+    assert 0 < times["minimum"] <= times["median"] <= times["p90"] <= times["maximum"]
+    assert [entry["node"] for entry in told["instructions"]] == ["mm", "Relu (node 1 → 'r')", "sm"]
+    assert sum(entry["share"] for entry in told["instructions"]) == pytest.approx(1)
+    assert {entry["op"] for entry in told["ops"]} >= {"dot", "softmax"}
+    out = tmp_path / "perf.csv"
+    assert call("perf", model, "--dim", "N=4", "-n", "3", "--csv", "-o", out).code == 0
+    rows = list(csv.DictReader(io.StringIO(out.read_text())))
+    assert [row["op"] for row in rows][::2] == ["dot", "softmax"]
+    assert call("perf", model, "--csv", "--json").code == 2
+    assert call("perf", model, "-n", "0").code == 2
