@@ -115,7 +115,7 @@ class _Walk(Rebuild):
             for captures in pattern.match(root_value, self._uses.__getitem__, {}):
                 length = self.tape.length
                 outcome = self._build(rule, root, captures)
-                if not isinstance(outcome, str):
+                if outcome is not None and not isinstance(outcome, str):
                     values = outcome if isinstance(outcome, tuple) else (outcome,)
                     reason = self._misfit(root, values)
                     if not reason:
@@ -123,7 +123,8 @@ class _Walk(Rebuild):
                         return True
                     outcome = reason
                 self.tape.take_back(length)
-                self._trace.add(Event(rule.name, node_name(root), outcome))
+                if outcome is not None:
+                    self._trace.add(Event(rule.name, node_name(root), outcome))
         return False
 
     def _build(self, rule: Rule, root: Instruction, captures: Mapping[str, Value]) -> Rewritten:

@@ -6,11 +6,11 @@
 
         Exact: IEEE multiplication by one returns its argument, NaN and -0 included.
         \"\"\"
-        return x if item(one) == 1 else "the factor is not one"
+        return x if item(one) == 1 else None
 
 The first line of the docstring is the equation, the rest says why it is exact. A rule takes the captures
 that it names, and `build`, a Builder, if it makes instructions. It returns what replaces the matched value,
-or a sentence that says why it declines.
+or a sentence that says why it declines what it is for, or None where there is nothing of the kind.
 """
 
 from __future__ import annotations
@@ -27,8 +27,9 @@ from argosy.rewrite.pattern import Pattern
 
 __all__ = ["Rewritten", "Rule", "RuleSet", "rule"]
 
-Rewritten: TypeAlias = Value | tuple[Value, ...] | str
-"""What replaces the value (a tuple: all results of its instruction), or the reason for declining."""
+Rewritten: TypeAlias = Value | tuple[Value, ...] | str | None
+"""What replaces the value (a tuple: all results of its instruction); or why the rule declines; or None where
+there is nothing to tell, since what the rule is for is not there at all."""
 
 Condition: TypeAlias = Callable[..., str | None]
 """Takes the captures; returns why the rule declines, or None."""

@@ -58,7 +58,7 @@ def add_zero(x: Value, c: Value) -> Rewritten:
     """
     if _is(c, -0.0 if c.dtype.is_float else 0):
         return x
-    return "the summand is +0, and -0 + +0 is +0" if _is(c, 0.0) else "the summand is not zero"
+    return "the summand is +0, and -0 + +0 is +0" if _is(c, 0.0) else None
 
 
 @rule(pointwise("sub", any_("x"), constant("c", uniform=True)))
@@ -67,7 +67,9 @@ def subtract_zero(x: Value, c: Value) -> Rewritten:
 
     Also for x = -0, since -0 - +0 is -0; but not for -0 taken away, since -0 - -0 is +0.
     """
-    return x if _is(c, 0.0) else "what is subtracted is not +0"
+    if _is(c, 0.0):
+        return x
+    return "what is subtracted is -0, and -0 - -0 is +0" if _is(c, -0.0) else None
 
 
 @rule(pointwise("mul", any_("x"), constant("c", uniform=True)))
@@ -76,7 +78,7 @@ def multiply_by_one(x: Value, c: Value) -> Rewritten:
 
     IEEE: the product is exact, NaN stays NaN, zeros and infinities keep their sign.
     """
-    return x if _is(c, 1) else "the factor is not one"
+    return x if _is(c, 1) else None
 
 
 @rule(pointwise("div", any_("x"), constant("c", uniform=True)))
@@ -85,7 +87,7 @@ def divide_by_one(x: Value, c: Value) -> Rewritten:
 
     IEEE: the quotient is exact; integers truncate nothing.
     """
-    return x if _is(c, 1) else "the divisor is not one"
+    return x if _is(c, 1) else None
 
 
 @rule(pointwise("div", any_("x"), constant("c", uniform=True)))
@@ -95,10 +97,10 @@ def divide_by_power_of_two(build: Builder, x: Value, c: Value) -> Rewritten:
     For floats, where 2^-k is a normal number of the type: both sides round the same real number once.
     """
     if not c.dtype.is_float:
-        return "integer division truncates"
+        return None
     divisor = float(_item(c))
     if not math.isfinite(divisor) or abs(math.frexp(divisor)[0]) != 0.5:
-        return "the divisor is no power of two"
+        return None
     inverse = Literal.splat(1 / divisor, c.dtype, c.constant.shape if c.constant is not None else ())
     exact = float(inverse.item()) * divisor == 1 and abs(1 / divisor) >= _least_normal(c.dtype)
     return build.pointwise("mul", x, build.constant(inverse)) if exact else "its inverse is not a normal number"
@@ -117,7 +119,7 @@ def multiply_by_minus_one(build: Builder, x: Value, c: Value) -> Rewritten:
 
     Exact in IEEE; of integers, the least value stays itself on both sides.
     """
-    return build.pointwise("neg", x) if _is(c, -1) else "the factor is not minus one"
+    return build.pointwise("neg", x) if _is(c, -1) else None
 
 
 @rule(pointwise("mul", any_("x"), constant("c", uniform=True)).bind("root"))
@@ -126,9 +128,9 @@ def multiply_by_zero(build: Builder, root: Value, c: Value) -> Rewritten:
 
     Floats: NaN and infinities give NaN, negative numbers -0.
     """
-    if not root.dtype.is_integer:
-        return "a float times zero may be NaN or -0"
-    return _filled(build, 0, root) if _is(c, 0) else "the factor is not zero"
+    if not _is(c, 0) and not _is(c, -0.0):
+        return None
+    return _filled(build, 0, root) if root.dtype.is_integer else "a float times zero may be NaN or -0"
 
 
 @rule(pointwise("sub", any_("x"), any_("x")).bind("root"))
@@ -146,7 +148,7 @@ def cancel_involution(root: Value, inner: Value, x: Value) -> Rewritten:
 
     neg flips the sign bit, or is a two's complement, twice; the least integer is its own negative.
     """
-    return x if _primitive(root) == _primitive(inner) else f"{_primitive(root)} does not undo {_primitive(inner)}"
+    return x if _primitive(root) == _primitive(inner) else None
 
 
 @rule(pointwise("abs", pointwise("abs|neg", any_("x")).bind("inner")))
@@ -214,7 +216,7 @@ def raise_to_one(x: Value, c: Value) -> Rewritten:
 
     C's pow returns its base, NaN and -0 included.
     """
-    return x if _is(c, 1) else "the exponent is not one"
+    return x if _is(c, 1) else None
 
 
 @rule(pointwise("pow", any_("x"), constant("c", uniform=True)), exact=False)
@@ -225,7 +227,7 @@ def square(build: Builder, x: Value, c: Value) -> Rewritten:
     NaN, infinities +inf, zeros +0. Integers wrap alike.
     """
     if not _is(c, 2):
-        return "the exponent is not two"
+        return None
     return build.pointwise("mul", x, x) if c.rank == 0 or c.rank <= x.rank else "the exponent has a higher rank"
 
 
@@ -244,7 +246,7 @@ def merge_constants(build: Builder, root: Value, inner: Value, x: Value, a: Valu
     """
     primitive = _primitive(root)
     if primitive != _primitive(inner):
-        return f"{primitive} does not associate with {_primitive(inner)}"
+        return None
     if primitive in ("add", "mul") and not root.dtype.is_integer:
         return "float addition and multiplication do not associate"
     if not any(literal is not None and (literal.is_splat or literal.size == 1) for literal in (a.constant, b.constant)):
@@ -265,7 +267,7 @@ def combine_with_itself(x: Value) -> Rewritten:
 def combine_with_neutral(root: Value, x: Value, c: Value) -> Rewritten:
     """x and true = x, x or false = x, x xor false = x"""
     neutral = _primitive(root) == "and"
-    return x if _item(c) is neutral else f"the constant is not {str(neutral).lower()}"
+    return x if _item(c) is neutral else None
 
 
 @rule(pointwise("select", any_("condition"), any_("x"), any_("x")))

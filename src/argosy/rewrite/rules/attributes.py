@@ -35,7 +35,6 @@ AXIS_OPS: Final = frozenset(
 _TO_THE_END: Final = 2**31 - 1
 """A position that no axis reaches; exporters write this, or more, for "to the end"."""
 
-_NORMAL = "it has this form already"
 _UNKNOWN = "what steers it is not known"
 _UNRANKED = "the rank is not known"
 
@@ -55,9 +54,9 @@ def _ranked(*values: Value) -> bool:
 
 
 def _changed(build: Builder, root: Value, op: Op, *operands: Value | None) -> Rewritten:
-    """All results of `op` on `operands`; a reason where that is what stands there."""
+    """All results of `op` on `operands`; None where that is what stands there."""
     if op == root.instruction.op and operands == root.instruction.operands:
-        return _NORMAL
+        return None
     return build.add_all(op, *operands)
 
 
@@ -81,7 +80,7 @@ def give_permutation(build: Builder, root: Value) -> Rewritten:
     """transpose(x) = transpose(x) by the permutation that reverses the axes"""
     x = _first(root)
     if op_of(root, Transpose).permutation is not None:
-        return _NORMAL
+        return None
     if not _ranked(x):
         return _UNRANKED
     return build.add_all(Transpose(tuple(reversed(range(x.rank)))), x)
@@ -231,7 +230,7 @@ def count_axis_from_front(build: Builder, root: Value) -> Rewritten:
     made_by, x = root.instruction.op, _first(root)
     axis = made_by.attributes()["axis"]
     if not isinstance(axis, int) or axis >= 0:
-        return _NORMAL
+        return None
     if not _ranked(x):
         return _UNRANKED
     counted: Any = dataclasses.replace(made_by, axis=normalize_axis(axis, x.rank))  # type: ignore[type-var]

@@ -74,7 +74,7 @@ def slice_everything(root: Value, x: Value) -> Rewritten:
     if ranges is None:
         return _UNKNOWN
     if any(part.step != 1 or not equal(part.count, x.shape[axis]) for axis, part in ranges.items()):
-        return "it takes a part only"
+        return None
     return x
 
 
@@ -107,7 +107,7 @@ def slice_of_concat(build: Builder, root: Value, inner: Value) -> Rewritten:
     axis = op_of(inner, Concat).axis
     wanted = ranges.pop(axis, None)
     if wanted is None or wanted.step != 1:
-        return "it does not cut between the operands"
+        return None
     start, count = wanted.start, wanted.count
     if not isinstance(start, int) or not isinstance(count, int):
         return _UNKNOWN
@@ -155,7 +155,7 @@ def concat_one(build: Builder, root: Value) -> Rewritten:
     filled = [operand for operand in operands if not equal(operand.shape[axis], 0)] or operands[:1]
     if len(filled) == 1:
         return filled[0]
-    return build.add(Concat(axis), *filled) if len(filled) < len(operands) else "all operands have elements"
+    return build.add(Concat(axis), *filled) if len(filled) < len(operands) else None
 
 
 @rule(op(Concat).bind("root"))
@@ -172,7 +172,7 @@ def concat_once(build: Builder, root: Value) -> Rewritten:
             flat.extend(inner.operands)
         else:
             flat.append(operand)
-    return build.add(Concat(axis), *flat) if len(flat) > len(root.instruction.operands) else "no operand is a concat"
+    return build.add(Concat(axis), *flat) if len(flat) > len(root.instruction.operands) else None
 
 
 @rule(op(Concat).bind("root"))
@@ -181,7 +181,7 @@ def concat_of_split(root: Value) -> Rewritten:
     operands = root.instruction.operands
     maker = operands[0].instruction if operands[0] is not None else None
     if maker is None or not isinstance(maker.op, Split) or maker.op.axis != op_of(root, Concat).axis:
-        return "the operands do not come from a split along this axis"
+        return None
     x = maker.operands[0]
     return x if x is not None and operands == maker.results else "the pieces are others, or in another order"
 
@@ -189,7 +189,7 @@ def concat_of_split(root: Value) -> Rewritten:
 @rule(op(Split, any_("x"), index=0).bind("root"))
 def split_nothing(root: Value, x: Value) -> Rewritten:
     """split(x) into one piece = x"""
-    return (x,) if len(root.instruction.types) == 1 else "there are several pieces"
+    return (x,) if len(root.instruction.types) == 1 else None
 
 
 @rule(op(Gather, any_("x"), known("indices")).bind("root"))

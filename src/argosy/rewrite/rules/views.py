@@ -46,7 +46,7 @@ def reshape_to_same(root: Value, x: Value) -> Rewritten:
     """reshape(x) to the dims of x = x"""
     if not _ranked(root, x):
         return _UNRANKED
-    return x if _same(root.shape, x.shape) else "the dims change"
+    return x if _same(root.shape, x.shape) else None
 
 
 @rule(op(Reshape, op(Reshape, any_("x"))).bind("root"))
@@ -87,7 +87,7 @@ def transpose_nothing(build: Builder, root: Value, x: Value) -> Rewritten:
     if order == tuple(range(len(order))):
         return x
     moving = [axis for axis in order if not _is(x.shape[axis], 1)]
-    return build.add(_reshape(root.shape), x) if moving == sorted(moving) else "axes longer than 1 change places"
+    return build.add(_reshape(root.shape), x) if moving == sorted(moving) else None
 
 
 @rule(op(Transpose, op(Transpose, any_("x")).bind("inner")).bind("root"))
@@ -104,7 +104,7 @@ def broadcast_to_same(root: Value, x: Value) -> Rewritten:
     """broadcast(x) to the dims of x = x"""
     if not _ranked(root, x):
         return _UNRANKED
-    return x if _same(root.shape, x.shape) else "the dims grow"
+    return x if _same(root.shape, x.shape) else None
 
 
 @rule(op(Broadcast, op(Broadcast, any_("x"))).bind("root"))
@@ -137,7 +137,7 @@ def tile_once(build: Builder, root: Value, x: Value) -> Rewritten:
         return x
     if all(_is(repeat, 1) or _is(dim, 1) for repeat, dim in zip(repeats, x.shape, strict=True)):
         return build.add(Broadcast(root.shape), x)
-    return "an axis longer than 1 is repeated"
+    return None
 
 
 @rule(op(Pad).bind("root"))
@@ -146,7 +146,7 @@ def pad_nothing(root: Value) -> Rewritten:
     pads, x = op_of(root, Pad).pads, root.instruction.operands[0]
     if x is None or pads is None or any(operand is not None for operand in root.instruction.operands[3:]):
         return "the pads are not known"
-    return x if all(_is(amount, 0) for amount in pads) else "there is something to pad"
+    return x if all(_is(amount, 0) for amount in pads) else None
 
 
 @rule(op(Pad, op(Pad, any_("x")).bind("inner")).bind("root"))
@@ -171,14 +171,14 @@ def cancel_transposes_around_pointwise(build: Builder, root: Value, inner: Value
     order = op_of(root, Transpose).permutation
     if order is None:
         return _UNRANKED
+    if not any(isinstance(operand.instruction.op, Transpose) for operand in _present(inner)):
+        return None
     operands = []
     for operand in _present(inner):
         source = _untransposed(operand, order, inner)
         if source is None:
             return "an operand is not transposed the other way"
         operands.append(source)
-    if all(new is old for new, old in zip(operands, inner.instruction.operands, strict=True)):
-        return "no operand is transposed"
     return build.add(op_of(inner, Pointwise), *operands, source=inner.instruction.source)
 
 
@@ -202,6 +202,8 @@ def cancel_reshapes_around_pointwise(build: Builder, root: Value, inner: Value) 
 
     Row-major order is kept, so f meets the same elements.
     """
+    if not any(isinstance(operand.instruction.op, Reshape) for operand in _present(inner)):
+        return None
     operands = []
     changed = False
     for operand in _present(inner):
@@ -230,6 +232,8 @@ def cancel_reshapes_around_pointwise(build: Builder, root: Value, inner: Value) 
 def absorb_broadcast(build: Builder, root: Value) -> Rewritten:
     """f(broadcast(x), y) = f(x, y), where f broadcasts x by itself to the same dims"""
     operands = _present(root)
+    if not any(isinstance(operand.instruction.op, Broadcast) for operand in operands):
+        return None
     if not _ranked(root, *operands):
         return _UNRANKED
     absorbed = False
@@ -240,7 +244,7 @@ def absorb_broadcast(build: Builder, root: Value) -> Rewritten:
             if _same(broadcast(source.shape, *others), root.shape):
                 operands[place] = source
                 absorbed = True
-    return build.add(op_of(root, Pointwise), *operands) if absorbed else "no operand is broadcast without need"
+    return build.add(op_of(root, Pointwise), *operands) if absorbed else "every broadcast is needed"
 
 
 @rule(op(Pointwise).bind("root"))
@@ -249,6 +253,8 @@ def broadcast_result(build: Builder, root: Value) -> Rewritten:
 
     f is then computed on fewer elements.
     """
+    if not any(isinstance(operand.instruction.op, Broadcast) for operand in _present(root)):
+        return None
     sources = {}
     for operand in _present(root):
         maker = operand.instruction
@@ -257,7 +263,7 @@ def broadcast_result(build: Builder, root: Value) -> Rewritten:
         elif not _ranked(operand) or operand.rank:
             return "an operand is not broadcast"
     if len(set(sources.values())) != 1 or not _ranked(root, *sources.values()):
-        return "no operand is broadcast, or several are"
+        return "several operands are broadcast"
     if any(not _same(operand.shape, root.shape) for operand in sources):
         return "the formula itself broadcasts"
     computed = build.add(op_of(root, Pointwise), *(sources.get(operand, operand) for operand in _present(root)))
