@@ -13,6 +13,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from argosy.errors import ArgosyError, ModelError, UnsupportedError
 from argosy.frontends.onnx.domains import Opsets
 from argosy.frontends.onnx.external_data import ExternalData
@@ -20,10 +22,12 @@ from argosy.frontends.onnx.functions import Functions
 from argosy.frontends.onnx.node import Node, node_label
 from argosy.frontends.onnx.protos import element_type, read_model, read_tensor, read_type
 from argosy.frontends.onnx.registry import find_handler
+from argosy.frontends.onnx.signature import check_signature
 from argosy.ir.binding import bind_types
 from argosy.ir.builder import Builder
+from argosy.ir.dtype import INT64
 from argosy.ir.module import Constant, Module, Value
-from argosy.ir.op import op_class
+from argosy.ir.op import Known, Op, op_class
 from argosy.ir.program import Program
 from argosy.ir.types import TensorType, Type
 from argosy.options import Dimensions
@@ -34,6 +38,8 @@ if TYPE_CHECKING:
 __all__ = ["ImportOptions", "Model", "Scope", "load", "node_reads"]
 
 log = logging.getLogger("argosy.onnx")
+
+_RENAME = "rename one of the two values"
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +123,7 @@ def _import_main(model: Model) -> Module:
     initializers = {tensor.name for tensor in graph.initializer} | {t.values.name for t in graph.sparse_initializer}
     # Before IR version 4 every initializer is listed as an input too; it is a constant all the same.
     entries = [entry for entry in graph.input if entry.name not in initializers]
+    _refuse_twins([entry.name for entry in entries], "input")
     types = {entry.name: read_type(entry.type, entry.name, f"input {entry.name!r}") for entry in entries}
     bound = bind_types(types, model.options.dims)
     for entry in entries:
@@ -126,6 +133,13 @@ def _import_main(model: Model) -> Module:
     for entry, (_, value) in zip(graph.output, results, strict=True):
         _check_output(entry, value)
     return builder.module(results)
+
+
+def _refuse_twins(names: Sequence[str], what: str) -> None:
+    """Raise ModelError for a name that stands twice in a list of inputs or outputs."""
+    for position, name in enumerate(names):
+        if name in names[:position]:
+            raise ModelError(f"the name {name!r} is given twice", where=f"{what} {position}", hint=_RENAME)
 
 
 def _check_output(entry: onnx.ValueInfoProto, value: Value) -> None:
@@ -151,7 +165,7 @@ class Scope:
     def define(self, name: str, value: Value, where: str) -> None:
         """Enter a name; each may be given once in a graph (ONNX IR spec, "Names Within a Graph")."""
         if name in self.names:
-            raise ModelError(f"the name {name!r} is given twice", where=where, hint="rename one of the two values")
+            raise ModelError(f"the name {name!r} is given twice", where=where, hint=_RENAME)
         self.names[name] = value
 
     def find(self, name: str, where: str) -> Value:
@@ -173,9 +187,12 @@ class Scope:
         op = value.instruction.op
         if isinstance(op, Constant):
             inner = self.builder.constant(op.literal, name=name)
+        elif _is_shape(value):
+            # A parameter would hide what is known of the value; the outer symbols hold inside too.
+            inner = self.builder.add(_dims_op(value.known), names=(name,))
         else:
             self.captures.append(value)
-            inner = self.builder.parameter(f"{name}", value.type)
+            inner = self.builder.parameter(name, value.type)
         self.names[name] = inner
         return inner
 
@@ -191,8 +208,6 @@ class Scope:
         return [(entry.name, self.find(entry.name, f"output {entry.name!r}")) for entry in graph.output]
 
     def _sparse(self, sparse: onnx.SparseTensorProto) -> None:
-        import numpy as np  # noqa: PLC0415 - rare
-
         where = f"sparse initializer {sparse.values.name!r}"
         values = read_tensor(sparse.values, self.model.external, where)
         indices = read_tensor(sparse.indices, self.model.external, where).array()
@@ -237,6 +252,7 @@ class Scope:
         function = None if handler else self.model.functions.find(proto, domain, version)
         if handler is None and function is not None:
             return self._inline(function(inputs), proto, label, inputs)
+        check_signature(proto, label, domain, version, inputs, strict=self.model.options.strict)
         node = Node(proto, label, domain, version, self, inputs)
         if handler is None:
             if not self.model.options.skip_unknown:
@@ -338,3 +354,14 @@ def _graph_reads(graph: onnx.GraphProto) -> set[str]:
         reads |= node_reads(node)
         own |= set(node.output)
     return reads - own
+
+
+def _is_shape(value: Value) -> bool:
+    """Whether a value is an int64 scalar or vector whose elements are all known, as numbers and dims."""
+    return value.known is not None and value.known.ndim <= 1 and value.tensor.dtype is INT64
+
+
+def _dims_op(known: Known | None) -> Op:
+    """The op that gives known numbers and dims as a value."""
+    values = np.asarray(known, dtype=object)
+    return op_class("dims")(tuple(values.reshape(-1).tolist()), values.ndim == 0)  # type: ignore[call-arg]
