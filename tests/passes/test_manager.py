@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from argosy.errors import CompileError, InternalError, ModelError, UsageError
+from argosy.errors import CompileError, EnvironmentError_, InternalError, ModelError, UsageError
 from argosy.ir import Builder, Instruction, Module, TensorType
 from argosy.ir.dtype import INT64
 from argosy.ir.printer import print_module
@@ -23,7 +23,9 @@ from argosy.passes.manager import (
     PassManager,
     Phase,
     Stage,
+    Timings,
     diff_text,
+    dump_into,
     make_pass,
     pass_names,
     read_reproducer,
@@ -172,6 +174,28 @@ def test_a_diff_shows_what_changed() -> None:
     after = PassManager((NORMALISE,)).run(before)
     lines = diff_text(before, after).splitlines()
     assert any(line.startswith("-") and "mul" in line for line in lines)
+
+
+def test_time_is_told_by_pass() -> None:
+    timings = Timings()
+    PassManager((NORMALISE,), observers=(timings,)).run(program())
+    rows = {row.name: row for row in timings.rows}
+    assert list(rows) == [step.name for step in NORMALISE.passes]
+    assert rows["fold_constants"].changes == 1
+    assert rows["fold_constants"].runs == 2
+    assert all(row.seconds >= 0 for row in rows.values())
+    assert len(str(timings).splitlines()) == 1 + len(rows)
+
+
+def test_dumps_are_written_after_passes_that_change_something(tmp_path: Path) -> None:
+    PassManager((NORMALISE,), observers=(dump_into(tmp_path / "dumps"),)).run(program())
+    files = sorted(file.name for file in (tmp_path / "dumps").iterdir())
+    assert files == ["000.txt", "004-normalise-fold_constants.txt"]
+    texts = [(tmp_path / "dumps" / file).read_text(encoding="utf-8") for file in files]
+    assert texts[0] != texts[1]
+    (tmp_path / "file").touch()
+    with pytest.raises(EnvironmentError_, match="could not be written"):
+        PassManager((NORMALISE,), observers=(dump_into(tmp_path / "file"),)).run(program())
 
 
 def test_folding_keeps_within_its_bounds() -> None:
