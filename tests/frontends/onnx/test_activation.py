@@ -68,6 +68,8 @@ def test_formulas(
 def test_short_floats_round_once(
     op: str, attributes: dict[str, float], formula: Callable[[Array], Array], dtype: Any
 ) -> None:
+    if op == "Shrink" and dtype is ml_dtypes.bfloat16:
+        pytest.skip("ONNX has no Shrink of bfloat16")
     x = np.linspace(-8, 8, 333).astype(dtype)
     exact = formula(x.astype(np.float64)).astype(dtype)
     y = run(op, x, **attributes)
