@@ -138,15 +138,13 @@ class GridSample(Op):
         return (convert(_gather(wide, taps, self._outside).reshape(shape), dtype),)
 
     def _place(self, points: Array, size: int) -> Array:
-        """Places in elements of an axis of `size`, brought inside as the padding says."""
+        """Places in elements of an axis of `size`, near enough for an integer."""
         places = (points + 1) / 2 * (size - 1) if self.align_corners else ((points + 1) * size - 1) / 2
         if self.mode == "nearest":
             places = np.rint(places)
-        if self.padding == "border":
-            places = np.clip(places, 0, size - 1)
-        elif self.padding == "reflection":
+        if self.padding == "reflection":
             places = _reflect(places, *self._edges(size))
-        # NaN reads the first element; a place far off must not overflow an integer.
+        # Elements beyond the border are looked up one by one, as PyTorch does; far off all are alike. NaN is place 0.
         return np.clip(np.nan_to_num(places), -8.0, size + 8.0)
 
     def _edges(self, size: int) -> tuple[float, float]:
