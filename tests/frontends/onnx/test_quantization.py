@@ -36,7 +36,7 @@ def test_sixteen_bits(kind: Any) -> None:
 
 @pytest.mark.parametrize("axis", [0, 1, -1])
 def test_an_axis(axis: int) -> None:
-    scale = RNG.uniform(0.1, 1, X.shape[axis]).astype(np.float32)
+    scale = RNG.uniform(0.1, 1, [X.shape[axis]]).astype(np.float32)
     zero = RNG.integers(0, 9, X.shape[axis], np.uint8)
     assert_agrees("QuantizeLinear", X, scale, zero, opset=13, axis=axis)
     assert_agrees(

@@ -57,7 +57,8 @@ def test_against_the_reference(mode: str, antialias: int, exclude: int) -> None:
         "axes": [2, 3],
         "cubic_coeff_a": -0.5,
     }
-    expected: Any = ReferenceEvaluator(model("Resize", inputs, **options)).run(None, {"x0": inputs[0], "x2": scales})[0]
+    results: Any = ReferenceEvaluator(model("Resize", inputs, **options)).run(None, {"x0": inputs[0], "x2": scales})
+    expected = results[0]
     tolerance = 1e-12 if mode == "linear" else 1e-6  # the reference computes cubic weights in float32
     np.testing.assert_allclose(run("Resize", *inputs, **options), expected, rtol=tolerance, atol=tolerance)
 
@@ -65,7 +66,7 @@ def test_against_the_reference(mode: str, antialias: int, exclude: int) -> None:
 @pytest.mark.parametrize("policy", ["stretch", "not_larger", "not_smaller"])
 def test_the_aspect_policy(policy: str) -> None:
     for axes, shape in (([2, 3], [9, 9]), ([3, 2], [8, 9])):
-        options = {"mode": "linear", "keep_aspect_ratio_policy": policy, "axes": axes}
+        options: dict[str, Any] = {"mode": "linear", "keep_aspect_ratio_policy": policy, "axes": axes}
         assert_agrees(
             "Resize", X, None, None, np.array(shape), opset=19, constant=(3,), rtol=1e-4, atol=1e-5, **options
         )
