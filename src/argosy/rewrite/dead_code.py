@@ -22,20 +22,27 @@ __all__ = ["remove_dead_code"]
 
 def remove_dead_code(module: Module, namer: Namer | None = None) -> Module:
     """The module, and those inside it, without instructions that nothing needs; itself where all are needed."""
-    return _Clean(module, namer or namer_of(module)).run()
+    needed = _needed(module)
+    if all(instruction in needed and not _has_dead_body(instruction.op) for instruction in module.instructions):
+        return module
+    return _Clean(module, needed, namer or namer_of(module)).run()
+
+
+def _has_dead_body(op: Op) -> bool:
+    return any(remove_dead_code(body) is not body for body in op.modules())
 
 
 class _Clean(Rebuild):
-    def __init__(self, module: Module, namer: Namer) -> None:
+    def __init__(self, module: Module, needed: set[Instruction], namer: Namer) -> None:
         super().__init__(module, namer)
-        self._needed = _needed(module)
+        self._needed = needed
 
     def visit(self, instruction: Instruction) -> None:
         if instruction in self._needed:
             self.keep(instruction)
 
     def body(self, module: Module) -> Module:
-        return _Clean(module, self.namer).run()
+        return _Clean(module, _needed(module), self.namer).run()
 
 
 def _needed(module: Module) -> set[Instruction]:
