@@ -173,3 +173,36 @@ def test_help_is_quick_and_loads_nothing_heavy() -> None:
         best = min(best, seconds)
         assert not {"numpy", "msgspec", "onnx", "argosy.compiler", "argosy.runtime"} & set(loaded)
     assert best < HELP_SECONDS
+
+
+@pytest.mark.parametrize("name", VERB_NAMES)
+def test_help_of_a_verb_has_two_forms(call: Call, name: str) -> None:
+    assert call("help", name).out == call(name, "--help").out
+
+
+def test_a_terminal_without_our_letters_gets_others(model: Path) -> None:
+    command = [sys.executable, "-X", "utf8=0", "-m", "argosy", "read", str(model)]
+    done = subprocess.run(command, env={"PYTHONIOENCODING": "ascii"}, capture_output=True, text=True, check=False)
+    assert done.returncode == 0
+    assert "Relu (node 1 ? 'r')" in done.stdout
+
+
+BASE_ONLY = """
+import sys
+for absent in ("onnx", "onnxruntime", "google.protobuf"):
+    sys.modules[absent] = None
+from argosy.cli.main import main
+print([main(words) for words in {commands}], file=sys.stderr)
+"""
+
+
+def test_artifacts_need_the_base_package_only(artifact: Path, model: Path) -> None:
+    file = str(artifact)
+    good = [["run", file, "--batch", "2"], ["list", file], ["inspect", file], ["params", file], ["read", file, "-O"]]
+    good += [["perf", file, "--batch", "1", "-n", "2"], ["verify", file, "--batch", "1"], ["doctor", file], ["arches"]]
+    missing = [["run", str(model)], ["ops"]]
+    program = BASE_ONLY.format(commands=[*good, *missing])
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.splitlines()[-1] == str([0] * len(good) + [7] * len(missing))
+    assert "pip install 'argosy[onnx]'" in done.stderr

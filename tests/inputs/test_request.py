@@ -12,7 +12,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from argosy.errors import ArgosyError, UsageError
+from argosy.errors import ArgosyError, ModelError, UsageError
 from argosy.inputs import InputRequest, make_inputs
 from argosy.inputs.files import read_folder, read_outputs, read_value
 from argosy.ir.dim import Symbol, symbol_dim
@@ -135,3 +135,13 @@ def test_outputs_in_a_file_keep_the_names_that_the_model_lacks(tmp_path: Path) -
     found = read_outputs(tmp_path / "o.npz", types)
     assert list(found) == ["y", "s", "extra"]
     assert [item.size for item in found["s"]] == [1, 2]
+
+
+def test_sizes_that_were_chosen_explain_an_error() -> None:
+    chosen = make_inputs(TYPES, InputRequest())
+    with pytest.raises(ModelError, match="generated with N = 1"), chosen.explaining():
+        raise ModelError("a window of 5 does not fit")
+    asked = make_inputs(TYPES, InputRequest(), Dimensions.of({"N": 1}))
+    with pytest.raises(ModelError) as caught, asked.explaining():
+        raise ModelError("a window of 5 does not fit")
+    assert not caught.value.hint

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -41,6 +42,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line (of this process, by default) and give its exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
     console = Console()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # what a terminal's encoding lacks must not end in an error
     try:
         return _main(words, console)
     except ArgosyError as error:
@@ -56,6 +60,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _main(words: list[str], console: Console) -> int:
+    if len(words) > 1 and words[0] == "help":
+        words = [words[1], "--help"]
     if not words or words[0] in ("-h", "--help", "help"):
         console.write(overview(Painter.of(sys.stdout)))
         return 0

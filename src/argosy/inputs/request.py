@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from argosy.errors import UsageError
+from argosy.errors import ArgosyError, UsageError
 from argosy.inputs.files import read_folder, read_npz, read_value
 from argosy.inputs.generated import generate
 from argosy.ir.dim import Symbol, evaluate, lone_symbol
@@ -46,6 +47,17 @@ class Inputs:
     values: dict[str, Any]
     origins: dict[str, str]
     chosen: dict[str, int]
+
+    @contextmanager
+    def explaining(self) -> Iterator[None]:
+        """Sizes that nobody asked for are the likely cause of an error in the block: its hint says so."""
+        try:
+            yield
+        except ArgosyError as error:
+            if self.chosen and not error.hint:
+                told = ", ".join(f"{name} = {size}" for name, size in self.chosen.items())
+                error.hint = f"the inputs were generated with {told}; --dim NAME=SIZE chooses other sizes"
+            raise
 
 
 def make_inputs(

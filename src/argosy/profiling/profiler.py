@@ -50,7 +50,8 @@ def perf(
     request = inputs if isinstance(inputs, InputRequest) else InputRequest()
     given = None if isinstance(inputs, InputRequest) else inputs
     made = make_inputs(session.inputs, request, Dimensions.of(dims), given=given)
-    first = _timed(session, made.values)
+    with made.explaining():
+        first = _timed(session, made.values)
     for _ in range(warmup):
         _timed(session, made.values)
     seconds = _runs(session, made.values, iterations)

@@ -98,14 +98,15 @@ class _Verification:
             request = inputs if isinstance(inputs, InputRequest) else InputRequest()
             given = None if isinstance(inputs, InputRequest) else inputs
             made = make_inputs(self._session.inputs, request, dims, case=case, given=given)
-            if case == 0 and per_instruction:
-                ours, theirs = _Recorder(), _Recorder()
-                found = self._session.observe(made.values, ours)
-                expected = RefReference(self._program).answer(made.values, case, theirs)
-                instructions, unmatched = self._instructions(ours, theirs)
-            else:
-                found = self._session.run(made.values)
-                expected = self._reference.answer(made.values, case)
+            with made.explaining():
+                if case == 0 and per_instruction:
+                    ours, theirs = _Recorder(), _Recorder()
+                    found = self._session.observe(made.values, ours)
+                    expected = RefReference(self._program).answer(made.values, case, theirs)
+                    instructions, unmatched = self._instructions(ours, theirs)
+                else:
+                    found = self._session.run(made.values)
+                    expected = self._reference.answer(made.values, case)
             reports.append(self._case(case, request.seed + case, made, expected, found))
         return Report(
             self._session.variant,

@@ -57,7 +57,7 @@ def run_model(arguments: argparse.Namespace, console: Console) -> int:
     session = open_session(artifact, arguments)
     inputs = make_inputs(session.inputs, input_request(arguments), dimensions(arguments))
     begin = time.perf_counter()
-    with progress(console, f"running {arguments.file} on {session.variant}"):
+    with progress(console, f"running {arguments.file} on {session.variant}"), inputs.explaining():
         outputs = session.run(inputs.values)
     seconds = time.perf_counter() - begin
     if arguments.output:

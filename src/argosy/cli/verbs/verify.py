@@ -65,6 +65,7 @@ def configure(parser: Parser) -> None:
 def verify_model(arguments: argparse.Namespace, console: Console) -> int:
     """Verify and report; 1 where an output does not agree."""
     from argosy.compiler import compile_program
+    from argosy.runtime.selection import judge
     from argosy.verification import make_reference, verify
 
     dims = dimensions(arguments)
@@ -91,6 +92,8 @@ def verify_model(arguments: argparse.Namespace, console: Console) -> int:
             tolerance=_tolerances(arguments),
             per_instruction=arguments.per_instruction,
         )
+    if arguments.why:
+        console.note(str(judge(artifact.variants, device=arguments.device, slim=artifact.is_slim)))
     if arguments.json:
         console.json(report.to_json())
     else:
