@@ -67,6 +67,11 @@ def program(statement: str) -> str:
             "not is not defined for",
         ),
         (program("%y = pointwise(%x) {formula = 1.0} : float32[N]"), "line 3, column 8", "pointwise can't have these"),
+        (
+            program('%y = reduce(%x) {kind = "product"} : float32[]'),
+            "line 3, column 8",
+            "there is no reduction of kind",
+        ),
         (program("%y = pointwise@2(%x) {}"), "line 3, column 8", "expected version 1 of pointwise"),
         (program("%y = parameter() {type = int8[]} : int8[]"), "line 3, column 8", "an op other than a parameter"),
         (

@@ -20,7 +20,9 @@ from tests.ir.ops import Anything, Bodies, Counted
 from tests.ir.programs import attributes, programs, texts, types
 from tests.ir.structure import literals_in, same_program, same_value
 
-slow = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+slow = settings(
+    deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
 
 
 def reread(program: Program) -> Program:

@@ -8,7 +8,8 @@ ModelError that names line and column, what was expected and what stands there.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -156,20 +157,23 @@ class _Parser(ValueParser):
         self, op: Op, operands: tuple[Value | None, ...], types: tuple[Type, ...], at: int
     ) -> tuple[Known | None, ...]:
         """Known values of the results; raises ModelError where the op doesn't give results of these types."""
-        try:
+        with self._refusing(op.name, at):
             inferred = op.result_types(*operands)
             if match_types(inferred, types) is not None:
                 return known_results(op, operands, types)
-        except ArgosyError as error:
-            raise error.at(self.where(at)) from None
-        except Exception as error:
-            # An op trusts that its attributes have the types of its fields; text may hold anything.
-            raise ModelError(
-                f"{op.name} can't have these attributes and operands: {type(error).__name__}: {error}",
-                where=self.where(at),
-            ) from error
         found = ", ".join(map(str, types))
         raise ModelError(f"{op.name} gives {', '.join(map(str, inferred))}, not {found}", where=self.where(at))
+
+    @contextmanager
+    def _refusing(self, name: str, at: int) -> Iterator[None]:
+        """Whatever an op raises is a fault of the text: ops trust their fields to hold what the types say."""
+        try:
+            yield
+        except ArgosyError as error:
+            raise ModelError(error.what, where=error.where, hint=error.hint).at(self.where(at)) from None
+        except Exception as error:
+            what = f"{name} can't have these attributes and operands: {type(error).__name__}: {error}"
+            raise ModelError(what, where=self.where(at)) from error
 
     def _op_class(self) -> type[Op]:
         at = self.position
@@ -216,10 +220,8 @@ class _Parser(ValueParser):
         ]
         if missing:
             raise ModelError(f"{cls.name} needs the attributes {', '.join(missing)}", where=self.where(at))
-        try:
+        with self._refusing(cls.name, at):
             return cls(**given)
-        except ArgosyError as error:
-            raise error.at(self.where(at)) from None
 
     def _types(self) -> tuple[Type, ...]:
         if not self.take(":"):
