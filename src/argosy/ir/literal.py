@@ -21,7 +21,7 @@ __all__ = ["Literal", "pack_bits", "unpack_bits"]
 
 def pack_bits(elements: Array, bits: int) -> Array:
     """Pack one-element-per-byte integers or codes of `bits` bits (2, 4 or 6), low bits first, into uint8."""
-    codes = elements.reshape(-1).view(np.uint8) & ((1 << bits) - 1)
+    codes = elements.reshape(-1).view(np.uint8) & np.uint8((1 << bits) - 1)
     if bits == 6:  # elements cross bytes
         return np.packbits(np.unpackbits(codes[:, None], axis=1, count=bits, bitorder="little"), bitorder="little")
     per_byte = 8 // bits
