@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from argosy.cli.later import LATER
+from argosy.cli.later import LATER, LATER_VERBS
 from argosy.cli.main import make_parser
 from argosy.cli.migraphx import MIGRAPHX
 from argosy.cli.respell import respell
@@ -174,3 +174,11 @@ def test_a_command_line_of_migraphx_runs(call: Call, tmp_path: Path) -> None:
     assert "filled with 1" in answer.out
     assert call("time", model, "--dim-param", "@N", "2", "-n", "2").code == 0
     assert call("onnx", "--list").code == 0
+
+
+@pytest.mark.parametrize("name", LATER_VERBS)
+def test_verbs_of_later_versions_are_refused_by_name(call: Call, name: str) -> None:
+    answer = call(name, "x")
+    assert answer.code == 2
+    assert f"this version has no verb {name!r}" in answer.err
+    assert VERBS.get(name) is None, "it is here now: take it off the list"

@@ -1,4 +1,4 @@
-"""Options of the design that this version does not have yet: refused by name, and not shown in help."""
+"""Options and verbs of the design that this version does not have yet: refused by name, and not shown in help."""
 
 from __future__ import annotations
 
@@ -6,7 +6,22 @@ from typing import Final
 
 from argosy.cli.spelling import Spelling, refused
 
-__all__ = ["LATER"]
+__all__ = ["LATER", "LATER_VERBS"]
+
+LATER_VERBS: Final = (
+    "diff",
+    "split",
+    "drop",
+    "recompile",
+    "package",
+    "index",
+    "cache",
+    "why",
+    "tune",
+    "db",
+    "sign",
+    "report",
+)
 
 _FLEET: Final = "this version has no fleets; name the archs with --arch, and merge artifacts with `argosy merge`"
 

@@ -11,6 +11,7 @@ from typing import Final
 
 from argosy import __version__
 from argosy.cli.console import Console, Painter, table
+from argosy.cli.later import LATER_VERBS
 from argosy.cli.log import logging_to
 from argosy.cli.migraphx import FOREIGN_VERBS
 from argosy.cli.options.common import add_common_options
@@ -91,6 +92,8 @@ def _find_verb(words: Sequence[str]) -> Verb:
         raise UsageError(f"the verb comes first, found {name!r}", hint=usage)
     name = FOREIGN_VERBS.get(name, name)
     verb = VERBS.get(name)
+    if name in LATER_VERBS:
+        raise UsageError(f"this version has no verb {name!r}", hint="argosy --help lists the verbs")
     if verb is None:
         raise UsageError(f"there is no verb {name!r}", hint=did_you_mean(name, known) or f"verbs: {', '.join(known)}")
     return verb
