@@ -9,7 +9,7 @@ from functools import cache
 
 from argosy.ir.builder import Builder
 from argosy.ir.module import Instruction, Module, Value
-from argosy.ir.op import Op
+from argosy.ir.op import Op, op_class
 from argosy.passes.manager import PassContext, register_pass
 from argosy.rewrite.rebuild import Change, transform
 
@@ -32,14 +32,14 @@ class EliminateCommon:
 
 
 @cache
-def _float_fields(kind: type[Op]) -> tuple[str, ...]:
-    """Names of the attributes that are floats or tuples of them."""
-    return tuple(entry.name for entry in dataclasses.fields(kind) if "float" in str(entry.type))  # type: ignore[arg-type]
+def _float_fields(name: str) -> tuple[str, ...]:
+    """Names of the attributes of an op that are floats or tuples of them."""
+    return tuple(entry.name for entry in dataclasses.fields(op_class(name)) if "float" in str(entry.type))  # type: ignore[arg-type]
 
 
 def _zeros(op: Op) -> tuple[str, ...]:
     """Tells attributes 0.0 and -0.0 apart, which compare equal. Formulas and literals see to that themselves."""
-    return tuple(repr(getattr(op, name)) for name in _float_fields(type(op)))
+    return tuple(repr(getattr(op, name)) for name in _float_fields(op.name))
 
 
 def _sharing() -> Change:
