@@ -7,7 +7,7 @@ put in place of the references to them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from argosy.errors import ModelError
 from argosy.frontends.onnx.domains import Opsets, canonical_domain
@@ -102,7 +102,7 @@ def _standard_body(node: onnx.NodeProto, domain: str, version: int) -> Body | No
     if not onnx.defs.has(node.op_type, domain):
         return None
     try:
-        schema = onnx.defs.get_schema(node.op_type, version, domain)
+        schema: Any = onnx.defs.get_schema(node.op_type, version, domain)  # its stubs lack the function bodies
     except onnx.defs.SchemaError:
         return None
     if schema.has_function:
@@ -122,7 +122,7 @@ def _standard_body(node: onnx.NodeProto, domain: str, version: int) -> Body | No
 
 
 def _context_body(
-    schema: onnx.defs.OpSchema, version: int, node: onnx.NodeProto, inputs: Sequence[Value | None]
+    schema: Any, version: int, node: onnx.NodeProto, inputs: Sequence[Value | None]
 ) -> onnx.FunctionProto:
     import onnx  # noqa: PLC0415
 
