@@ -10,7 +10,7 @@ import onnx
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
-__all__ = ["classifier", "classify", "picker", "unknown_ops", "weights"]
+__all__ = ["branching", "classifier", "classify", "picker", "unknown_ops", "weights"]
 
 FLOAT = TensorProto.FLOAT
 
@@ -64,6 +64,38 @@ def picker(path: Path) -> Path:
         [numpy_helper.from_array(np.array([10, 20, 30], np.float32), "table")],
     )
     return save(graph, path)
+
+
+def branching(path: Path) -> Path:
+    """The places of positive elements, by a flag doubled: a data-dependent dim, and an If that reads it."""
+    nodes = [
+        helper.make_node("Greater", ["x", "zero"], ["positive"]),
+        helper.make_node("NonZero", ["positive"], ["places"], name="places"),
+        helper.make_node(
+            "If",
+            ["flag"],
+            ["y"],
+            then_branch=branch("Add", ["places", "places"], "sum"),
+            else_branch=branch("Identity", ["places"], "same"),
+        ),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "branching",
+        [
+            helper.make_tensor_value_info("x", FLOAT, ["N", 4]),
+            helper.make_tensor_value_info("flag", TensorProto.BOOL, []),
+        ],
+        [helper.make_tensor_value_info("y", TensorProto.INT64, [2, None])],
+        [numpy_helper.from_array(np.array(0, np.float32), "zero")],
+    )
+    return save(graph, path)
+
+
+def branch(op: str, operands: list[str], result: str) -> onnx.GraphProto:
+    """A subgraph of one node over values from around it."""
+    node = helper.make_node(op, operands, [result])
+    return helper.make_graph([node], result, [], [helper.make_tensor_value_info(result, TensorProto.INT64, None)])
 
 
 def unknown_ops(path: Path) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 
 from argosy.artifact.program import PROGRAM
 from argosy.compiler import load_onnx
+from argosy.ir.hashing import model_hash
 from argosy.ir.parser import parse_program
 from argosy.ir.printer import print_program
 from tests.cli import models
@@ -61,6 +63,16 @@ def test_a_script_builds_the_same_program(call: Call, model: Path, tmp_path: Pat
     assert done.stdout.rstrip() == call("read", model, *passes).out.rstrip()
 
 
+@pytest.mark.parametrize("passes", [[], ["-O"]])
+def test_a_script_builds_bodies_and_data_dependent_dims(call: Call, tmp_path: Path, passes: list[str]) -> None:
+    branching = models.branching(tmp_path / "branching.onnx")
+    script, text = tmp_path / "build.py", tmp_path / "program.txt"
+    assert call("read", branching, "--format", "python", *passes, "-o", script).code == 0
+    assert call("read", branching, *passes, "-o", text).code == 0
+    built = runpy.run_path(str(script))["program"]
+    assert model_hash(built) == model_hash(parse_program(text.read_text()))
+
+
 def test_onnx_is_refused(call: Call, model: Path) -> None:
     answer = call("read", model, "--format", "onnx")
     assert answer.code == 2
@@ -95,6 +107,13 @@ def test_unknown_ops_are_read_as_placeholders_when_asked(call: Call, tmp_path: P
     answer = call("read", unknown, "--skip-unknown")
     assert answer.code == 0
     assert "org.example::Frobnicate" in answer.out
+
+
+@pytest.mark.parametrize("content", [b"argosy 1\n\xff", b"argosy 1\nmodule main(", b"# told\nargosy 9\n", b"argosy \n"])
+def test_broken_text_is_a_model_error(call: Call, tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / "program.txt"
+    file.write_bytes(content)
+    assert call("read", file).code == 3
 
 
 def test_params(call: Call, model: Path) -> None:

@@ -92,7 +92,7 @@ def python_script(program: Program) -> str:
             'if __name__ == "__main__":',
             "    from argosy.ir.printer import print_program",
             "",
-            "    print(print_program(program))",
+            "    print(print_program(program), end='')",
         ]
     )
 

@@ -12,7 +12,7 @@ from argosy.cli.console import Console
 from argosy.cli.options.compile import compile_options, targets
 from argosy.cli.options.model import dimensions
 from argosy.cli.progress import progress
-from argosy.errors import UsageError
+from argosy.errors import ModelError, UsageError
 
 if TYPE_CHECKING:
     from argosy.artifact.artifact import Artifact
@@ -75,7 +75,10 @@ def program_of(path: str, arguments: argparse.Namespace, console: Console) -> Pr
         if kind == "text":
             from argosy.passes.manager import read_reproducer
 
-            return load_onnx(read_reproducer(Path(path)), dims=dims)
+            try:
+                return load_onnx(read_reproducer(Path(path)), dims=dims)
+            except UnicodeDecodeError:
+                raise ModelError("this is no text in UTF-8", where=path) from None
         skip = getattr(arguments, "skip_unknown", False)
         return load_onnx(path, dims=dims, skip_unknown=skip, strict=arguments.strict_onnx)
 
