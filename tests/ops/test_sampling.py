@@ -52,6 +52,13 @@ def test_what_lies_outside() -> None:
             assert want is None or have == pytest.approx(want, abs=1e-5), padding
 
 
+def test_integers_are_interpolated_and_truncated() -> None:
+    x, grid = np.array([[[0, 9]]], np.int32), np.array([[[-0.5], [0.2]]], np.float32)
+    kinds = tensor("int32", 1, 1, 2), tensor("float32", 1, 2, 1)
+    (found,) = apply(GridSample("linear", align_corners=True), *kinds, feeds=[x, grid])
+    assert found.tolist() == [[[2, 5]]]
+
+
 def test_far_away_and_nan_places_do_no_harm() -> None:
     x, grid = np.ones((1, 1, 4, 4), np.float32), np.array([[[[1e30, -1e30], [np.nan, 0]]]], np.float32)
     for padding in ("zeros", "border", "reflection"):

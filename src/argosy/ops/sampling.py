@@ -92,7 +92,8 @@ class GridSample(Op):
 
     A place is given from -1 to 1, the last axis first. With `align_corners` these are the centres of the
     outermost elements, else their outer edges. `mode` is nearest (ties to even), linear or cubic;
-    `padding` says what lies outside: zeros, border or reflection. Short floats are computed in float32.
+    `padding` says what lies outside: zeros, border or reflection. Short floats are computed in float32,
+    integers in float64 and truncated.
     """
 
     name = "grid_sample"
@@ -108,8 +109,8 @@ class GridSample(Op):
             raise ModelError(f"the grid is {grid.type}, which does not fit {x.type}")
         if equal(x.shape[0], grid.shape[0]) is False:
             raise ModelError(f"the batch of x is {x.shape[0]}, that of the grid {grid.shape[0]}")
-        if not x.dtype.is_float or not grid.dtype.is_float:
-            raise ModelError(f"expected floats, found {x.dtype} and {grid.dtype}")
+        if not (x.dtype.is_float or x.dtype.is_integer) or not grid.dtype.is_float:
+            raise ModelError(f"expected numbers and a grid of floats, found {x.dtype} and {grid.dtype}")
         return (TensorType(x.dtype, (*x.shape[:2], *grid.shape[1:-1])),)
 
     def infer_unranked(self, *operands: Value | None) -> tuple[Type, ...]:
@@ -121,7 +122,7 @@ class GridSample(Op):
     def evaluate(self, *values: Any) -> tuple[Any, ...]:
         x, grid = values
         dtype = dtype_of(x.dtype)
-        wide = x.astype(dtype.compute.numpy, copy=False)
+        wide = x.astype(dtype.compute.numpy if dtype.is_float else np.dtype(np.float64), copy=False)
         points = grid.astype(dtype_of(grid.dtype).compute.numpy, copy=False)
         spatial = x.shape[2:]
         shape = (*x.shape[:2], *grid.shape[1:-1])

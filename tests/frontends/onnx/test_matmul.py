@@ -70,6 +70,14 @@ def test_matmul_integer_with_a_zero_point_for_each_row() -> None:
     np.testing.assert_array_equal(run("MatMulInteger", a, b, zero), expected)
 
 
+def test_matmul_integer_wants_bytes_and_zero_points_of_their_type() -> None:
+    a, b = np.ones((2, 3), np.uint8), np.ones((3, 2), np.int8)
+    with pytest.raises(ModelError, match="zero point of a tensor of uint8 has type int8"):
+        program("MatMulInteger", [a, b, np.array(1, np.int8)])
+    with pytest.raises(ModelError, match="expected a tensor of int8 or uint8, found int16"):
+        program("MatMulInteger", [a, b.astype(np.int16)])
+
+
 @pytest.mark.parametrize("options", [{}, {"transA": 1}, {"transB": 1}, {"alpha": 0.125, "transA": 1, "transB": 1}])
 def test_fused_matmul(options: dict[str, Any]) -> None:
     a = RNG.standard_normal((2, 4, 3) if options.get("transA") else (2, 3, 4)).astype(np.float32)

@@ -112,6 +112,27 @@ def test_group_normalization(opset: int) -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
 
 
+def test_opset_18_with_a_scale_for_each_channel() -> None:
+    np.testing.assert_array_equal(
+        run("GroupNormalization", X, SCALE, BIAS, opset=18, num_groups=2),
+        run("GroupNormalization", X, SCALE, BIAS, opset=21, num_groups=2),
+    )
+
+
+@pytest.mark.parametrize(
+    ("op", "inputs", "words"),
+    [
+        ("LayerNormalization", [X, np.ones(5, np.int8)], "scale or bias has type int8"),
+        ("InstanceNormalization", [X, SCALE.astype(np.float16), BIAS], "must have the type of the input, float32"),
+        ("SkipLayerNormalization", [X, X, SCALE], "expected rank 2 or 3"),
+        ("SkipLayerNormalization", [X[0], X[0], SCALE], r"gamma is float32\[4\], expected \[5\]"),
+    ],
+)
+def test_parameters_that_do_not_fit(op: str, inputs: list[Array], words: str) -> None:
+    with pytest.raises(ModelError, match=words):
+        program(op, inputs, domain="com.microsoft" if op.startswith("Skip") else "")
+
+
 def test_groups_that_do_not_divide_the_channels() -> None:
     with pytest.raises(ModelError, match="4 channels do not divide into 3 groups"):
         program("GroupNormalization", [X, SCALE, BIAS], num_groups=3)

@@ -58,6 +58,16 @@ def test_clip(op: str) -> None:
     check(op, operands(op, peepholes=op == "LSTM"), clip=0.3)
 
 
+def test_a_clip_of_0_clips_nothing() -> None:
+    inputs = operands("GRU")
+    for have, want in zip(
+        run("GRU", *inputs, outputs=("y", "h"), clip=0.0), run("GRU", *inputs, outputs=("y", "h")), strict=True
+    ):
+        np.testing.assert_array_equal(have, want)
+    with pytest.raises(ModelError, match="'clip' is -1.0"):
+        program("GRU", inputs, clip=-1.0)
+
+
 def test_peepholes_and_coupled_gates() -> None:
     for coupled in (0, 1):
         check(

@@ -57,6 +57,10 @@ def integer_dot(node: Node, a: Value, a_zero: Value | None, b: Value, b_zero: Va
 
 def without_zero_point(node: Node, x: Value, zero_point: Value | None) -> Value:
     """`x - zero_point` in int32; `x` itself where the zero point is absent or known to be 0."""
+    if x.dtype.bits != 8 or not x.dtype.is_integer:
+        node.fail(f"expected a tensor of int8 or uint8, found {x.type}")
+    if zero_point is not None and zero_point.dtype is not x.dtype:
+        node.fail(f"the zero point of a tensor of {x.dtype} has type {zero_point.dtype}")
     if zero_point is None or (zero_point.known is not None and not zero_point.known.any()):
         return x
     return node.pointwise(lambda x, z: x.convert(INT32) - z.convert(INT32), x, zero_point)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from argosy.frontends.onnx.node import Node
 from argosy.frontends.onnx.registry import CONTRIB, onnx_op
-from argosy.ir.dim import floordiv
+from argosy.ir.dim import equal, floordiv
 from argosy.ir.dtype import FLOAT32, FLOAT64, DType
 from argosy.ir.formula import Expr
 from argosy.ir.module import Value
@@ -48,8 +48,7 @@ def _standardize(
         moved = standard + bias[0] if bias else standard
         return moved if result is wide else moved.convert(result)
 
-    parameters = [node.builder.convert(value, wide) for value in (scale, bias) if value is not None]
-    return node.pointwise(formula, moments.x, moments.mean, moments.variance, *parameters)
+    return node.pointwise(formula, moments.x, moments.mean, moments.variance, *_parameters(node, wide, scale, bias))
 
 
 def _normalize(
@@ -64,8 +63,16 @@ def _normalize(
         moved = standard + bias[0] if bias else standard
         return moved if result is wide else moved.convert(result)
 
-    parameters = [node.builder.convert(value, wide) for value in (scale, bias) if value is not None]
-    return node.pointwise(formula, moments.x, moments.mean, inverse, *parameters), inverse
+    return node.pointwise(formula, moments.x, moments.mean, inverse, *_parameters(node, wide, scale, bias)), inverse
+
+
+def _parameters(node: Node, wide: DType, *given: Value | None) -> list[Value]:
+    """The given ones among a scale and a bias, in the compute type; they must be floats."""
+    present = [value for value in given if value is not None]
+    for value in present:
+        if not value.dtype.is_float:
+            node.fail(f"a scale or bias has type {value.dtype}, expected a float type")
+    return [node.builder.convert(value, wide) for value in present]
 
 
 def _by_channel(node: Node, parameter: Value, rank: int) -> Value:
@@ -128,6 +135,8 @@ def InstanceNormalization(node: Node) -> Value:
     """By the mean and variance of each image and channel."""
     node.ignore("consumed_inputs")
     x = node.input(0)
+    if any(node.input(index).dtype is not x.dtype for index in (1, 2)):
+        node.fail(f"scale and bias must have the type of the input, {x.dtype}")
     moments = _moments(node, x, range(2, x.rank))
     scale, bias = (_by_channel(node, node.input(index), x.rank) for index in (1, 2))
     return _standardize(node, moments, node.attr_float("epsilon", 1e-5), scale, bias, x.dtype)
@@ -135,8 +144,11 @@ def InstanceNormalization(node: Node) -> Value:
 
 def _stashed(node: Node, x: Value) -> Value:
     """`x` in the type that statistics are computed in: `stash_type`, but not below that of `x`."""
-    stash = node.attr_dtype("stash_type", FLOAT32).compute
-    return node.builder.convert(x, FLOAT64 if x.dtype is FLOAT64 else stash)
+    return node.builder.convert(x, FLOAT64 if x.dtype is FLOAT64 else _stash_type(node).compute)
+
+
+def _stash_type(node: Node) -> DType:
+    return node.attr_dtype("stash_type") if node.attr_int("stash_type", 0) else FLOAT32  # 0 is "undefined"
 
 
 @onnx_op("LayerNormalization", since=17)
@@ -147,7 +159,7 @@ def LayerNormalization(node: Node) -> Sequence[Value]:
     moments = _moments(node, _stashed(node, x), axes)
     epsilon = node.attr_float("epsilon", 1e-5)
     y, inverse = _normalize(node, moments, epsilon, node.input(1), node.optional(2), x.dtype)
-    stash = node.attr_dtype("stash_type", FLOAT32)
+    stash = _stash_type(node)
     results = (y, *(node.builder.convert(value, stash) for value in (moments.mean, inverse)))
     return results[: node.output_count]
 
@@ -168,8 +180,10 @@ def GroupNormalization(node: Node) -> Value:
 
 @onnx_op("GroupNormalization", since=18)
 def GroupNormalization_18(node: Node) -> Value:
-    """The same with scale and bias for each group."""
+    """The same with scale and bias for each group; some models of these opsets have them for each channel."""
     x = node.input(0)
+    if equal(node.input(1).shape[0], node.attr_int("num_groups")) is False:
+        return GroupNormalization(node)
     moments = _moments(node, _into_groups(node, x), (2,))
     scale, bias = (node.add(Unsqueeze((1,)), node.input(index)) for index in (1, 2))
     standard = _standardize(node, moments, node.attr_float("epsilon", 1e-5), scale, bias, x.dtype)
@@ -246,7 +260,13 @@ def MeanVarianceNormalization(node: Node) -> Value:
 
 def _skipped(node: Node, bias: int) -> tuple[Value, Value]:
     """Input + skip (+ bias, at that index): in the compute type, and rounded to the type of the input."""
-    x = node.input(0)
+    x, gamma = node.input(0), node.input(2)
+    if x.rank not in (2, 3):
+        node.fail(f"the input is {x.type}, expected rank 2 or 3")
+    if gamma.rank != 1 or equal(gamma.shape[0], x.shape[-1]) is False:
+        node.fail(f"gamma is {gamma.type}, expected [{x.shape[-1]}]")
+    if any(value.dtype is not x.dtype for value in node.inputs if value is not None):
+        node.fail(f"the inputs have different element types, expected {x.dtype}")
     terms = [node.builder.convert(value, x.dtype.compute) for value in (x, node.input(1))]
     offset = node.optional(bias)
     if offset is not None:
@@ -271,7 +291,9 @@ def SkipSimplifiedLayerNormalization(node: Node) -> Sequence[Value | None]:
     total, rounded = _skipped(node, 3)
     epsilon = node.attr_float("epsilon", 1e-12)
     y, inverse = root_mean_square(node, total, (total.rank - 1,), epsilon, node.input(2), node.input(0).dtype)
-    return (y, None, inverse, rounded)[: node.output_count]
+    # Nothing says what "mean" is here: ONNX Runtime leaves it unset, MIGraphX gives the mean of the squares.
+    squares = _mean(node, node.pointwise(lambda x: x * x, total), (total.rank - 1,)) if node.wants(1) else None
+    return (y, squares, inverse, rounded)[: node.output_count]
 
 
 @onnx_op("SimplifiedLayerNormalization", domain=CONTRIB)

@@ -22,6 +22,9 @@ def _layer(node: Node, kind: str) -> Recurrent:
     default of the ONNX op of that name.
     """
     node.ignore("output_sequence")  # of opset 1: whether Y is wanted, which its name says as well
+    clip = node.attr_float("clip", 0.0)
+    if clip < 0.0:
+        node.fail(f"attribute 'clip' is {clip}, expected a positive number")
     direction = node.attr_choice("direction", "forward", ("forward", "reverse", "bidirectional"))
     defaults = _DEFAULTS[kind] * (2 if direction == "bidirectional" else 1)
     names = tuple(name.lower() for name in node.attr_strings("activations", defaults))
@@ -39,7 +42,7 @@ def _layer(node: Node, kind: str) -> Recurrent:
         names,
         tuple(chosen_alphas),
         tuple(chosen_betas),
-        node.attr_float("clip") if node.has("clip") else None,
+        clip or None,  # some exporters write 0 where nothing is to be clipped
         node.attr_flag("input_forget") if kind == "lstm" else False,
         node.attr_flag("linear_before_reset") if kind == "gru" else False,
     )
