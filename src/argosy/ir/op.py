@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 
-from argosy.errors import ArgosyError
+from argosy.errors import ArgosyError, ModelError
 from argosy.ir import dim as dims
 from argosy.ir.dim import Dim, DimLike, Symbol
 from argosy.ir.dtype import Array
-from argosy.ir.types import TensorType, Type, UnrankedError
+from argosy.ir.types import MAX_RANK, Dims, TensorType, Type, UnrankedError
 from argosy.registry import Registry, did_you_mean
 
 if TYPE_CHECKING:
@@ -109,11 +109,18 @@ class Op:
         return ()
 
     def result_types(self, *operands: Value | None) -> tuple[Type, ...]:
-        """`infer`, or `infer_unranked` where a rank is missing."""
+        """`infer`, or `infer_unranked` where a rank is missing.
+
+        Raises ModelError also for a result that no tensor can be: of a negative size, or of too many axes.
+        """
         try:
-            return self.infer(*operands)
+            types = self.infer(*operands)
         except UnrankedError:
-            return self.infer_unranked(*operands)
+            types = self.infer_unranked(*operands)
+        for kind in types:
+            if isinstance(kind, TensorType) and kind.dims:
+                _check_dims(kind.dims)
+        return types
 
     def bind(self, values: Mapping[str, DimLike]) -> Op:
         """The op with the symbols in its attributes replaced; itself where it has none."""
@@ -135,6 +142,14 @@ class Op:
 
 
 _SYMBOLIC: set[type[Op]] = set()
+
+
+def _check_dims(shape: Dims) -> None:
+    if len(shape) > MAX_RANK:
+        raise ModelError(f"the result has {len(shape)} axes; a tensor may have {MAX_RANK}")
+    for axis, size in enumerate(shape):
+        if isinstance(size, int) and size < 0:
+            raise ModelError(f"axis {axis} of the result has the negative size {size}")
 
 
 def _plain(value: Known) -> Array:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from argosy.ir.dim import DimLike, Symbol, symbols_in
 from argosy.ir.dtype import DType
 
 __all__ = [
+    "MAX_RANK",
     "Dims",
     "MapType",
     "OptionalType",
@@ -26,6 +27,9 @@ __all__ = [
 ]
 
 Dims: TypeAlias = tuple[DimLike, ...]
+
+MAX_RANK: Final = 64
+"""Axes that a tensor may have: as many as numpy allows."""
 
 
 class UnrankedError(Exception):

@@ -16,7 +16,7 @@ from argosy.errors import InternalError, ModelError
 from argosy.ir.dim import Dim, DimLike
 from argosy.ir.module import Value
 from argosy.ir.op import fresh
-from argosy.ir.types import Dims
+from argosy.ir.types import MAX_RANK, Dims
 
 __all__ = ["ints", "length", "numbers", "present", "shape_text", "steering", "unknown_dims"]
 
@@ -46,10 +46,12 @@ def numbers(attribute: Sequence[int] | None, operand: Value | None) -> tuple[int
 
 
 def length(operand: Value | None) -> int | None:
-    """Number of elements of a 1-D operand, where that is a known number."""
+    """Number of elements of a 1-D operand with a value for each of some axes, where that is a known number."""
     if operand is None or operand.tensor.dims is None or len(operand.tensor.dims) != 1:
         return None
     size = operand.tensor.dims[0]
+    if isinstance(size, int) and size > MAX_RANK:
+        raise ModelError(f"{size} values are given, one for an axis each; a tensor has at most {MAX_RANK} axes")
     return size if isinstance(size, int) else None
 
 
@@ -63,7 +65,9 @@ def ints(attribute: Sequence[DimLike] | None, value: Any, what: str) -> tuple[in
 
 
 def unknown_dims(rank: int) -> Dims:
-    """Dims of which only the number is known."""
+    """Dims of which only the number is known; raises ModelError for a negative one (more axes taken than there are)."""
+    if rank < 0:
+        raise ModelError(f"{-rank} more axes are given than the tensor has")
     return tuple(fresh(f"{axis}_") for axis in range(rank))
 
 

@@ -17,6 +17,7 @@ from argosy.ir.module import Value
 from argosy.ir.op import Known, Op, fresh, register
 from argosy.ir.types import TensorType, Type, UnrankedError
 from argosy.ops.numpy_scalar import convert
+from argosy.ops.operands import numbers
 from argosy.ops.shapes import normalize_axis
 
 __all__ = ["ArgReduce", "Reduce", "Softmax"]
@@ -102,13 +103,7 @@ class Reduce(Op):
         raise ModelError(f"a reduction by {self.kind} is not defined for {dtype}")
 
     def _known_axes(self, given: Value | None) -> tuple[int, ...] | None:
-        if self.axes is not None:
-            return self.axes
-        if given is None:
-            return ()
-        if given.known is None:
-            return None
-        return tuple(int(axis) for axis in given.known.flat)
+        return () if self.axes is None and given is None else numbers(self.axes, given)
 
     def _reduced(self, axes: tuple[int, ...], rank: int) -> tuple[int, ...]:
         if not axes:

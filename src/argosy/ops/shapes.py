@@ -35,7 +35,7 @@ def broadcast(*shapes: Dims) -> Dims:
     result: list[DimLike] = []
     for shape in shapes:
         padding = len(shape) - len(result)
-        result = [1] * padding + result
+        result[:0] = [1] * padding
         offset = len(result) - len(shape)
         for axis, dim in enumerate(shape):
             result[offset + axis] = broadcast_dim(result[offset + axis], dim)

@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from argosy.errors import ModelError
-from argosy.frontends.onnx.registry import CONTRIB, ONNX, has_handler
+from argosy.errors import ModelError, UnsupportedError
+from argosy.frontends.onnx.registry import CONTRIB, ML, ONNX, has_handler
 
 if TYPE_CHECKING:
     import onnx
@@ -41,6 +41,7 @@ class Opsets:
         versions: dict[str, int] = {}
         for entry in imports:
             domain = canonical_domain(entry.domain)
+            _check_version(domain, entry.version)
             if versions.setdefault(domain, entry.version) != entry.version:
                 raise ModelError(f"opset_import lists two versions of {domain or 'ai.onnx'}")
         if not versions:
@@ -69,6 +70,22 @@ class Opsets:
         if self.strict:
             raise ModelError(what, where=label, hint="fix the model, or leave out --strict-onnx")
         log.warning("%s: %s", label, what)
+
+
+def _check_version(domain: str, version: int) -> None:
+    """Refuse versions that no operator set has, and newer ones than we know: ops may mean something else there."""
+    import onnx  # noqa: PLC0415 - an optional extra
+
+    name = domain or "ai.onnx"
+    if not 1 <= version < 1 << 31:
+        raise ModelError(f"opset_import lists version {version} of {name}, expected 1 or later")
+    newest = {ONNX: onnx.defs.onnx_opset_version(), ML: onnx.defs.onnx_ml_opset_version()}.get(domain)
+    if newest is not None and version > newest:
+        raise UnsupportedError(
+            f"opset_import lists version {version} of {name}; the newest that is known here is {newest}",
+            (),
+            hint="export the model with an earlier opset, or upgrade argosy and the onnx package",
+        )
 
 
 def _is_standard(name: str, version: int) -> bool:

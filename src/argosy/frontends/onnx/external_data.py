@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +20,7 @@ class ExternalData:
         self._files: dict[str, Array] = {}
 
     def read(self, entries: dict[str, str], size: int, where: str) -> Array:
-        """The `size` bytes that the entries (location, offset, length; by key, ONNX IR spec "External Tensor Data") name.
+        """The `size` bytes that the entries (location, offset, length; ONNX IR spec "External Tensor Data") name.
 
         Raises ModelError where the file is missing, lies outside the model's folder or is too short.
         """
@@ -49,7 +48,7 @@ class ExternalData:
             )
         root = self._folder.resolve()
         path = (root / location).resolve()
-        if not location or os.path.isabs(location) or not path.is_relative_to(root):
+        if not location or Path(location).is_absolute() or not path.is_relative_to(root):
             raise ModelError(f"external file {location!r} lies outside the model's folder", where=where)
         if not path.is_file():
             raise ModelError(

@@ -15,21 +15,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from argosy.errors import ArgosyError, ModelError, UnsupportedError
+from argosy.errors import ArgosyError, InternalError, ModelError, UnsupportedError
 from argosy.frontends.onnx.domains import Opsets
 from argosy.frontends.onnx.external_data import ExternalData
 from argosy.frontends.onnx.functions import Functions
 from argosy.frontends.onnx.node import Node, node_label
-from argosy.frontends.onnx.protos import element_type, read_model, read_tensor, read_type
+from argosy.frontends.onnx.protos import element_type, read_model, read_sparse, read_tensor, read_type
 from argosy.frontends.onnx.registry import find_handler
 from argosy.frontends.onnx.signature import check_signature
+from argosy.frontends.onnx.texts import check_texts
 from argosy.ir.binding import bind_types
 from argosy.ir.builder import Builder
 from argosy.ir.dtype import INT64
 from argosy.ir.module import Constant, Module, Value
 from argosy.ir.op import Known, Op, op_class
 from argosy.ir.program import Program
-from argosy.ir.types import TensorType, Type
+from argosy.ir.types import TensorType, Type, UnrankedError
 from argosy.options import Dimensions
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ __all__ = ["ImportOptions", "Model", "Scope", "load", "node_reads"]
 log = logging.getLogger("argosy.onnx")
 
 _RENAME = "rename one of the two values"
+_GIVE_SHAPES = "give the shapes of the model's inputs with --input-shape"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +64,9 @@ def load(source: str | Path | bytes | Any, options: ImportOptions | None = None)
     """
     proto, folder, name = read_model(source)
     options = options or ImportOptions()
-    model = Model(proto, ExternalData(folder), options)
     try:
+        check_texts(proto)
+        model = Model(proto, ExternalData(folder), options)
         if not options.skip_unknown:
             _refuse_unsupported(model)
         main = _import_main(model)
@@ -209,13 +212,7 @@ class Scope:
 
     def _sparse(self, sparse: onnx.SparseTensorProto) -> None:
         where = f"sparse initializer {sparse.values.name!r}"
-        values = read_tensor(sparse.values, self.model.external, where)
-        indices = read_tensor(sparse.indices, self.model.external, where).array()
-        dense = np.zeros(tuple(sparse.dims), values.dtype.numpy)
-        if indices.ndim == 1:
-            dense.reshape(-1)[indices] = values.array()
-        else:
-            dense[tuple(indices.T)] = values.array()
+        dense = read_sparse(sparse, self.model.external, where)
         self.define(sparse.values.name, self.builder.constant(dense, name=sparse.values.name), where)
 
     def import_nodes(self, nodes: Sequence[onnx.NodeProto]) -> None:
@@ -232,6 +229,19 @@ class Scope:
             if not error.where.startswith(label):
                 error.at(label)
             raise
+        except UnrankedError:
+            raise UnsupportedError(
+                f"{proto.op_type} needs the rank of its inputs, which is not known here",
+                (),
+                where=label,
+                hint=_GIVE_SHAPES,
+            ) from None
+        except (MemoryError, RecursionError):
+            raise
+        except Exception as error:
+            raise InternalError(
+                f"importing {proto.op_type} failed: {type(error).__name__}: {error}", where=label
+            ) from error
         if len(results) < sum(1 for name in proto.output if name) and not all(proto.output[: len(results)]):
             results = results + [None] * len(proto.output)
         for position, name in enumerate(proto.output):
@@ -285,6 +295,7 @@ class Scope:
         """A subgraph as a closed module, and the outer values that it captures (parameters after its inputs)."""
         if len(graph.input) != len(types):
             raise ModelError(f"the subgraph has {len(graph.input)} inputs, expected {len(types)}", where=name)
+        _refuse_twins([entry.name for entry in graph.input], f"{name}: input")
         builder = Builder(name, namer=self.builder.namer)
         inner = Scope(self.model, builder, self.opsets, self, f"{name}/")
         for entry, kind in zip(graph.input, types, strict=True):

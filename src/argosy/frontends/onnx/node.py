@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from argosy.errors import ModelError, UnsupportedError
 from argosy.frontends.onnx.protos import element_type, read_tensor
+from argosy.frontends.onnx.signature import input_name
 from argosy.ir.builder import Builder
 from argosy.ir.dim import DimLike
 from argosy.ir.dtype import DType
@@ -60,7 +61,8 @@ class Node:
         """Input `index`, which must be given."""
         value = self.optional(index)
         if value is None:
-            self.fail(f"input {index} is missing")
+            name = input_name(self.domain, self.proto.op_type, self.version, index)
+            self.fail(f"input {index}{f' ({name!r} of {self.proto.op_type})' if name else ''} is missing")
         return value
 
     def optional(self, index: int) -> Value | None:
@@ -91,7 +93,7 @@ class Node:
 
     def attr_int(self, name: str, default: int | None = None) -> int:
         """An INT attribute; required where `default` is None."""
-        return self._get(name, _INT, "i", default)  # type: ignore[no-any-return]
+        return self._get(name, _INT, "i", default)
 
     def attr_flag(self, name: str, default: bool = False) -> bool:  # noqa: FBT001, FBT002 - reads as the attribute does
         """An INT attribute that means yes or no."""
@@ -99,12 +101,12 @@ class Node:
 
     def attr_float(self, name: str, default: float | None = None) -> float:
         """A FLOAT attribute (a float32 value); required where `default` is None."""
-        return self._get(name, _FLOAT, "f", default)  # type: ignore[no-any-return]
+        return self._get(name, _FLOAT, "f", default)
 
     def attr_string(self, name: str, default: str | None = None) -> str:
         """A STRING attribute; required where `default` is None."""
         value = self._get(name, _STRING, "s", default)
-        return value.decode() if isinstance(value, bytes) else value  # type: ignore[no-any-return]
+        return self._text(name, value)
 
     def attr_choice(self, name: str, default: str, allowed: Sequence[str]) -> str:
         """A STRING attribute with a closed set of values; raises ModelError naming them for any other."""
@@ -123,10 +125,15 @@ class Node:
 
     def attr_strings(self, name: str, default: Sequence[str] | None = None) -> tuple[str, ...]:
         """A STRINGS attribute; required where `default` is None."""
-        return tuple(
-            value.decode() if isinstance(value, bytes) else value
-            for value in self._get(name, _STRINGS, "strings", default)
-        )
+        return tuple(self._text(name, value) for value in self._get(name, _STRINGS, "strings", default))
+
+    def _text(self, name: str, value: bytes | str) -> str:
+        if isinstance(value, str):
+            return value
+        try:
+            return value.decode()
+        except UnicodeDecodeError:
+            self.fail(f"attribute {name!r} is {value!r}, which is not UTF-8")
 
     def attr_tensor(self, name: str) -> Literal:
         """A TENSOR attribute, which must be given."""

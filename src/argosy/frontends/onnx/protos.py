@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -10,14 +11,14 @@ import numpy as np
 from argosy.errors import MissingExtraError, ModelError
 from argosy.frontends.onnx.external_data import ExternalData
 from argosy.ir.dim import DimLike, Symbol, symbol_dim
-from argosy.ir.dtype import DTYPES, STRING, Array, DType
+from argosy.ir.dtype import DTYPES, INT64, STRING, Array, DType
 from argosy.ir.literal import Literal, pack_bits
-from argosy.ir.types import MapType, OptionalType, SequenceType, TensorType, Type
+from argosy.ir.types import MAX_RANK, MapType, OptionalType, SequenceType, TensorType, Type
 
 if TYPE_CHECKING:
     import onnx
 
-__all__ = ["ELEMENT_TYPES", "element_type", "read_model", "read_tensor", "read_type"]
+__all__ = ["ELEMENT_TYPES", "element_type", "read_model", "read_sparse", "read_tensor", "read_type"]
 
 # TensorProto.DataType, in the order of the enum (onnx.proto).
 ELEMENT_TYPES: Final[dict[int, DType]] = {
@@ -32,6 +33,9 @@ ELEMENT_TYPES: Final[dict[int, DType]] = {
         start=1,
     )
 }  # fmt: skip
+
+_DENSE_LIMIT: Final = 1 << 30
+"""Bytes that a sparse tensor may have when it is written out."""
 
 # Where TensorProto keeps values of a type that are not in raw_data.
 _INT32_FIELD = frozenset(
@@ -88,9 +92,8 @@ def read_tensor(tensor: onnx.TensorProto, external: ExternalData, where: str) ->
     shape = tuple(tensor.dims)
     if any(dim < 0 for dim in shape):
         raise ModelError(f"has the negative dim in {list(shape)}", where=where)
-    count = 1
-    for dim in shape:
-        count *= dim
+    _check_rank(len(shape), where)
+    count = math.prod(shape)
     if dtype is STRING:
         return _read_strings(tensor, shape, count, where)
     size = dtype.byte_size(count)
@@ -102,6 +105,44 @@ def read_tensor(tensor: onnx.TensorProto, external: ExternalData, where: str) ->
             raise ModelError(f"raw_data holds {raw.size} bytes, {dtype}{list(shape)} needs {size}", where=where)
         return Literal.packed(dtype, shape, raw)
     return Literal.packed(dtype, shape, _read_fields(tensor, dtype, count, size, where))
+
+
+def _check_rank(rank: int, where: str) -> None:
+    if rank > MAX_RANK:
+        raise ModelError(f"has {rank} axes; a tensor may have {MAX_RANK}", where=where)
+
+
+def read_sparse(sparse: onnx.SparseTensorProto, external: ExternalData, where: str) -> Array:
+    """A SparseTensorProto as an array.
+
+    Its indices are flat (1-D) or one row of coordinates for each value (onnx.proto). Raises ModelError where they
+    do not fit, and for a tensor that a small file could claim to be of any size.
+    """
+    values = read_tensor(sparse.values, external, where)
+    indices = read_tensor(sparse.indices, external, where)
+    shape = tuple(sparse.dims)
+    _check_rank(len(shape), where)
+    if any(dim < 0 for dim in shape):
+        raise ModelError(f"has a negative dim in {list(shape)}", where=where)
+    if math.prod(shape) * values.dtype.numpy.itemsize > _DENSE_LIMIT:
+        raise ModelError(f"is too large for a sparse tensor: {values.dtype}{list(shape)}", where=where)
+    if len(values.shape) != 1 or indices.dtype is not INT64 or indices.shape not in _index_shapes(values.size, shape):
+        raise ModelError(
+            f"holds values {values.dtype}{list(values.shape)} and indices {indices.dtype}{list(indices.shape)}, "
+            f"expected one value and int64 coordinates in {list(shape)} for each",
+            where=where,
+        )
+    dense = np.zeros(shape, values.dtype.numpy)
+    at = indices.array()
+    try:
+        dense.reshape(-1)[at if at.ndim == 1 else np.ravel_multi_index(tuple(at.T), shape)] = values.array()
+    except (IndexError, ValueError):
+        raise ModelError(f"the indices do not fit its dims {list(shape)}", where=where) from None
+    return dense
+
+
+def _index_shapes(count: int, shape: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
+    return ((count,), (count, len(shape)))
 
 
 def _read_strings(tensor: onnx.TensorProto, shape: tuple[int, ...], count: int, where: str) -> Literal:
@@ -121,6 +162,7 @@ def _read_strings(tensor: onnx.TensorProto, shape: tuple[int, ...], count: int, 
 def _read_fields(tensor: onnx.TensorProto, dtype: DType, count: int, size: int, where: str) -> Array:
     """Values that lie in a typed field, as stored bytes (onnx.proto, comments of TensorProto)."""
     field: Any
+    kind: Any
     if dtype.name in ("float32", "complex64"):
         field, kind = tensor.float_data, np.float32
     elif dtype.name in ("float64", "complex128"):
@@ -155,6 +197,7 @@ def read_type(kind: onnx.TypeProto, name: str, where: str) -> Type:
         element = element_type(tensor.elem_type, where)
         if not tensor.HasField("shape"):
             return TensorType(element, None)
+        _check_rank(len(tensor.shape.dim), where)
         return TensorType(
             element, tuple(_read_dim(dim, f"{name}_d{axis}") for axis, dim in enumerate(tensor.shape.dim))
         )

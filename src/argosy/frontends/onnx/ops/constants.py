@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from argosy.errors import ModelError
 from argosy.frontends.onnx.node import Node
-from argosy.frontends.onnx.protos import read_tensor
+from argosy.frontends.onnx.protos import read_sparse
 from argosy.frontends.onnx.registry import onnx_op
 from argosy.ir.dim import Dim
-from argosy.ir.dtype import FLOAT32, INT64, STRING, Array
+from argosy.ir.dtype import FLOAT32, INT64, STRING
 from argosy.ir.literal import Literal
 from argosy.ir.module import Value
 from argosy.ops.index import Range, Triangle
 from argosy.ops.view import Broadcast, Reshape, Shape, Squeeze
 
-__all__ = ["counted", "densify"]
+__all__ = ["counted"]
 
 
 @onnx_op("Constant")
@@ -38,23 +37,7 @@ def constant(node: Node) -> Value:
     sparse = node.raw_attribute("sparse_value")
     if sparse is None:
         node.fail("has none of the attributes that give a constant its value")
-    tensor = sparse.sparse_tensor
-    values = read_tensor(tensor.values, node.scope.model.external, "sparse_value")
-    indices = read_tensor(tensor.indices, node.scope.model.external, "sparse_value")
-    return node.constant(densify(values, indices.array(), tuple(tensor.dims)))
-
-
-def densify(values: Literal, indices: Array, shape: tuple[int, ...]) -> Array:
-    """A sparse tensor as an array; its indices are flat (1-D) or one row of coordinates for each value (onnx.proto)."""
-    dense = np.zeros(shape, values.dtype.numpy)
-    try:
-        if indices.ndim == 1:
-            dense.reshape(-1)[indices] = values.array()
-        else:
-            dense[tuple(indices.T)] = values.array()
-    except (IndexError, ValueError) as error:
-        raise ModelError(f"the sparse tensor's indices do not fit its dims {list(shape)}: {error}") from None
-    return dense
+    return node.constant(read_sparse(sparse.sparse_tensor, node.scope.model.external, "attribute 'sparse_value'"))
 
 
 @onnx_op("ConstantOfShape")

@@ -28,6 +28,8 @@ __all__: list[str] = []
 def if_(node: Node) -> Sequence[Value | None]:
     """One of two subgraphs. A condition known while importing picks it now: the other may contradict the shapes."""
     condition = node.input(0)
+    if condition.dtype is not BOOL:
+        node.fail(f"the condition is {condition.type}, expected one bool")
     if condition.known is not None and condition.known.size == 1:
         node.ignore("then_branch", "else_branch")
         return _inline(node, "then_branch" if condition.known.reshape(-1)[0] else "else_branch")
