@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -23,12 +24,17 @@ if TYPE_CHECKING:
 
 __all__ = ["Node", "node_label"]
 
+log = logging.getLogger("argosy.onnx")
+
 _FLOAT, _INT, _STRING, _TENSOR, _GRAPH = 1, 2, 3, 4, 5
 _FLOATS, _INTS, _STRINGS, _TENSORS, _GRAPHS = 6, 7, 8, 9, 10
 _TYPE_NAMES = {
     1: "FLOAT", 2: "INT", 3: "STRING", 4: "TENSOR", 5: "GRAPH", 6: "FLOATS", 7: "INTS", 8: "STRINGS", 9: "TENSORS",
     10: "GRAPHS", 11: "SPARSE_TENSOR", 12: "SPARSE_TENSORS", 13: "TYPE_PROTO", 14: "TYPE_PROTOS",
 }  # fmt: skip
+_FIELDS = {_FLOAT: "f", _INT: "i", _STRING: "s", _FLOATS: "floats", _INTS: "ints", _STRINGS: "strings"}
+_ELEMENTS = {_FLOAT: _FLOAT, _INT: _INT, _STRING: _STRING, _FLOATS: _FLOAT, _INTS: _INT, _STRINGS: _STRING}
+"""Of each type of attribute that holds numbers or texts, that of its elements."""
 
 
 def node_label(proto: onnx.NodeProto, index: int, prefix: str = "") -> str:
@@ -163,13 +169,26 @@ class Node:
                 self.fail(f"attribute {name!r} is missing")
             return default
         if entry.type not in (kind, 0):
-            if kind in (_INTS, _FLOATS, _STRINGS) and entry.type == kind - 5 and not len(getattr(entry, field)):
-                # Some exporters write a list of one as a scalar.
-                return [getattr(entry, {_INTS: "i", _FLOATS: "f", _STRINGS: "s"}[kind])]
-            self.fail(
-                f"attribute {name!r} has type {_TYPE_NAMES.get(entry.type, entry.type)}, expected {_TYPE_NAMES[kind]}"
-            )
+            return self._coerced(entry, kind)
         return getattr(entry, field)
+
+    def _coerced(self, entry: onnx.AttributeProto, kind: int) -> Any:
+        """The value of an attribute of another type that means the same: a list of one, or a whole number for a float.
+
+        Raises ModelError for any other type.
+        """
+        problem = (
+            f"attribute {entry.name!r} has type {_TYPE_NAMES.get(entry.type, entry.type)}, expected {_TYPE_NAMES[kind]}"
+        )
+        element, found = _ELEMENTS.get(kind, 0), _ELEMENTS.get(entry.type, 0)
+        if not element or (found, element) not in ((element, element), (_INT, _FLOAT)):
+            self.fail(problem)
+        values = list(getattr(entry, _FIELDS[entry.type])) if entry.type > _GRAPH else [getattr(entry, _FIELDS[found])]
+        if kind == element and len(values) != 1:
+            self.fail(problem)
+        self.lenient(problem)
+        numbers = [float(value) for value in values] if element == _FLOAT else values
+        return numbers[0] if kind == element else numbers
 
     def unread_attributes(self) -> list[str]:
         """Attributes that the handler did not ask for."""
@@ -200,6 +219,12 @@ class Node:
         """
         graph = self._get(name, _GRAPH, "g", None)
         return self.scope.import_body(graph, f"{self.label}/{name}", types)
+
+    def lenient(self, what: str) -> None:
+        """Warn of what is accepted though it breaks the letter of the standard; raise ModelError under `strict`."""
+        if self.scope.model.options.strict:
+            self.fail(what, hint="fix the model, or leave out --strict-onnx")
+        log.warning("%s: %s", self.label, what)
 
     def fail(self, what: str, hint: str = "") -> NoReturn:
         """Raise ModelError; the importer adds which node it is about."""
