@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 
-from argosy.errors import InternalError
+from argosy.errors import InternalError, ModelError
 from argosy.ir import Builder, Module, Symbol, Value, symbol_dim
+from argosy.ir.interpreter import Interpreter
+from argosy.ir.op import Env
 from argosy.ir.validate import validate
 from argosy.ops.control import If
 from argosy.ops.dim_values import DimValues, Shape
 from argosy.ops.pointwise import Pointwise
-from argosy.ops.view import Reshape, Transpose
+from argosy.ops.view import Reshape, Squeeze, Transpose
 from argosy.rewrite import Rewritten, Rule, RuleSet, Trace, remove_dead_code, rewrite, rule
 from argosy.rewrite.pattern import any_, constant, head, one_of, op, pointwise
 from argosy.rewrite.rebuild import Rebuild, namer_of
@@ -197,7 +200,7 @@ def test_a_better_known_symbol_is_replaced_where_it_occurs() -> None:
     class Known(Rebuild):
         def visit(self, instruction: object) -> None:
             kept = self.keep(instruction)  # type: ignore[arg-type]
-            if isinstance(kept.op, Reshape):
+            if kept is not None and isinstance(kept.op, Reshape):
                 n = symbol_dim(Symbol("N"))
                 self.replace(kept, self.tape.add_all(Reshape((2 * n, 2)), kept.operands[0]))
 
@@ -249,3 +252,43 @@ def test_events_compare_by_value() -> None:
 def test_a_rule_is_shown_with_its_equation() -> None:
     assert isinstance(cancel, Rule)
     assert repr(cancel) == "<rule cancel: --x = x>"
+
+
+def two_branches(condition: Callable[[Builder, Value], Value]) -> tuple[Module, Value]:
+    """if(condition, squeeze(x), x) for an x of N columns; the squeeze needs N = 1."""
+    taken, other = Builder("then"), Builder("else")
+    inside = taken.tensor_parameter("a", "float32", [4, "N"])
+    build = Builder()
+    x = build.tensor_parameter("x", "float32", [4, "N"])
+    branches = (
+        taken.module({"y": taken.add(Squeeze((1,)), inside)}),
+        other.module({"y": other.tensor_parameter("a", "float32", [4, "N"])}),
+    )
+    chosen = build.add(If(*branches), condition(build, x), x, x)
+    return build.module({"y": chosen}), chosen
+
+
+def bound(module: Module, size: int) -> Module:
+    after = remove_dead_code(Rebuild(module, namer_of(module), {"N": size}).run())
+    validate(after)
+    return after
+
+
+def test_a_known_condition_spares_the_other_branch() -> None:
+    module, _ = two_branches(
+        lambda build, x: build.pointwise("eq", build.add(DimValues(x.shape[1:], scalar=True)), build.constant(1))
+    )
+    assert [str(value.type) for value in bound(module, 1).results] == ["float32[4]"]
+    assert [str(value.type) for value in bound(module, 3).results] == ["float32[4, 3]"]
+    assert ops(bound(module, 1)) == ["squeeze"]
+
+
+def test_a_branch_that_contradicts_the_sizes_stays_general(caplog: pytest.LogCaptureFixture) -> None:
+    module, _ = two_branches(lambda build, _: build.tensor_parameter("flag", "bool", []))
+    after = bound(module, 3)
+    assert "a branch cannot run with these sizes" in caplog.text
+    x = np.arange(12, dtype=np.float32).reshape(4, 3)
+    (found,) = Interpreter(after).run([x, np.array(False)], Env())
+    np.testing.assert_array_equal(found, x)
+    with pytest.raises(ModelError):
+        Interpreter(after).run([x, np.array(True)], Env())

@@ -7,15 +7,15 @@ reads no operand, and yet it needs the instruction whose shape it tells).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 from argosy.ir.builder import Namer
-from argosy.ir.dim import DimLike, lone_symbol, symbols_in
+from argosy.ir.dim import DimLike, lone_symbol
 from argosy.ir.module import Constant, Instruction, Module
-from argosy.ir.op import Op, map_attribute_dims
+from argosy.ir.op import Op
 from argosy.ir.types import TensorType, type_symbols
 from argosy.ops.pointwise import Pointwise
-from argosy.rewrite.rebuild import Rebuild, namer_of
+from argosy.rewrite.rebuild import Rebuild, attribute_symbols, mentioned_symbols, namer_of
 
 __all__ = ["remove_dead_code"]
 
@@ -25,7 +25,10 @@ def remove_dead_code(module: Module, namer: Namer | None = None) -> Module:
     needed = _needed(module)
     if all(instruction in needed and not _has_dead_body(instruction.op) for instruction in module.instructions):
         return module
-    return _Clean(module, needed, namer or namer_of(module)).run()
+    namer = namer or namer_of(module)
+    walk = _Clean(module, needed, namer)
+    cleaned = walk.run()
+    return remove_dead_code(cleaned, namer) if walk.has_expanded else cleaned
 
 
 def _has_dead_body(op: Op) -> bool:
@@ -33,16 +36,30 @@ def _has_dead_body(op: Op) -> bool:
 
 
 class _Clean(Rebuild):
-    def __init__(self, module: Module, needed: set[Instruction], namer: Namer) -> None:
-        super().__init__(module, namer)
+    def __init__(
+        self,
+        module: Module,
+        needed: set[Instruction],
+        namer: Namer,
+        substitution: Mapping[str, DimLike] | None = None,
+    ) -> None:
+        super().__init__(module, namer, substitution)
         self._needed = needed
+        self.has_expanded = False
+
+    def expanded(self, instruction: Instruction, body: Sequence[Instruction]) -> None:
+        self._needed.update(body)
+        self.has_expanded = True
 
     def visit(self, instruction: Instruction) -> None:
         if instruction in self._needed:
             self.keep(instruction)
 
     def body(self, module: Module) -> Module:
-        return _Clean(module, _needed(module), self.namer).run()
+        inner = _Clean(module, _needed(module), self.namer, self.substitution)
+        cleaned = inner.run()
+        self.has_expanded |= inner.has_expanded
+        return cleaned
 
 
 def _needed(module: Module) -> set[Instruction]:
@@ -79,14 +96,6 @@ def _mentioned(op: Op) -> Iterator[str]:
     """Names of the symbols in the attributes of an op, bodies included."""
     if isinstance(op, (Pointwise, Constant)):
         return  # most instructions, and they have none
-    names: list[str] = []
-
-    def collect(dim: DimLike) -> DimLike:
-        names.extend(symbol.name for symbol in symbols_in(dim))
-        return dim
-
-    map_attribute_dims(op, collect)
-    yield from names
+    yield from attribute_symbols(op)
     for body in op.modules():
-        for inner in body.walk():
-            yield from _mentioned(inner.op)
+        yield from mentioned_symbols(body)

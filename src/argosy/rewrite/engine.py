@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
-from argosy.errors import ArgosyError, InternalError
+from argosy.errors import InternalError, ModelError
 from argosy.ir.builder import Namer
 from argosy.ir.dim import DimLike
 from argosy.ir.module import Instruction, Module, Value
@@ -102,8 +102,16 @@ class _Walk(Rebuild):
         if self._table.counts_uses:
             self._uses[new] += self._uses.pop(old, 0)
 
+    def expanded(self, instruction: Instruction, body: Sequence[Instruction]) -> None:
+        if self._table.counts_uses:
+            for inner in body:
+                self._uses.update(operand for operand in inner.operands if operand is not None)
+            self._uses.subtract(self.value(operand) for operand in instruction.operands if operand is not None)
+
     def visit(self, instruction: Instruction) -> None:
         kept = self.keep(instruction)
+        if kept is None:
+            return
         for rule in self._table.of(kept):
             if self._try(rule, kept):
                 return
@@ -131,8 +139,8 @@ class _Walk(Rebuild):
         self.tape.at(root.source)
         try:
             return rule.apply(self.tape, captures)
-        except ArgosyError as error:
-            raise error.at(f"rule {rule.name}") from error
+        except ModelError as error:  # the model is not at fault where a rule builds what contradicts itself
+            raise InternalError(error.what, where=f"rule {rule.name} at {node_name(root)}") from error
         finally:
             self.tape.at("")
 

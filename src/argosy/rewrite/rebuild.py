@@ -2,25 +2,39 @@
 
 `Rebuild` copies a module into a builder, instruction by instruction, in order; what a subclass changes
 flows on to everything that reads it: operands are mapped, types inferred again where they changed, bodies
-of control ops visited, and a data-dependent symbol that has got a better definition is replaced wherever
-it occurs. Instructions that nothing touches are shared with the old module, and where nothing is touched
-at all the old module itself comes back.
+of control ops visited, a data-dependent symbol that has got a better definition is replaced wherever it
+occurs, and a conditional whose condition has become known gives way to its branch. Instructions that
+nothing touches are shared with the old module, and where nothing is touched at all the old module itself
+comes back.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from argosy.errors import InternalError
+from argosy.errors import InternalError, ModelError
 from argosy.ir.builder import Builder, Namer
-from argosy.ir.dim import DimLike, equal, lone_symbol, substitute
+from argosy.ir.dim import DimLike, equal, lone_symbol, substitute, symbols_in
 from argosy.ir.module import Constant, Instruction, Module, Parameter, Value
-from argosy.ir.op import Op
+from argosy.ir.op import Op, map_attribute_dims
 from argosy.ir.types import TensorType, Type, map_dims, type_symbols
+from argosy.ops.control import If
 
-__all__ = ["Change", "Rebuild", "Tape", "map_bodies", "namer_of", "transform"]
+__all__ = [
+    "Change",
+    "Rebuild",
+    "Tape",
+    "attribute_symbols",
+    "map_bodies",
+    "mentioned_symbols",
+    "namer_of",
+    "transform",
+]
+
+log = logging.getLogger("argosy.rewrite")
 
 Change = Callable[[Builder, Instruction], Sequence[Value] | None]
 """Takes a builder and an instruction just appended to it; returns values for its results, or None to keep it."""
@@ -112,16 +126,25 @@ class Rebuild:
             value = newer
         return value
 
-    def keep(self, instruction: Instruction) -> Instruction:
-        """Append an instruction with its operands mapped, and return it as it is now."""
+    def keep(self, instruction: Instruction) -> Instruction | None:
+        """Append an instruction with its operands mapped, and return it as it is now.
+
+        None where it was a conditional with a known condition: the instructions of the branch that is taken
+        have been visited in its place. The other branch is not looked at: with the sizes that made the
+        condition known it may well contradict itself.
+        """
         op = instruction.op
-        if op.modules():
-            op = map_bodies(op, self.body)
-        if self.substitution:
-            op = op.bind(self.substitution)
         operands = instruction.operands
         if self._values:
             operands = tuple(None if operand is None else self.value(operand) for operand in operands)
+        if op.modules():
+            branch = _taken(op, operands)
+            if branch is not None:
+                self._inline(instruction, *branch)
+                return None
+            op = map_bodies(op, self._branch if isinstance(op, If) else self.body)
+        if self.substitution:
+            op = op.bind(self.substitution)
         if op is instruction.op:
             results = self.tape.keep(instruction, operands)
         else:
@@ -132,6 +155,41 @@ class Rebuild:
         else:
             self._define(instruction)
         return kept
+
+    def _branch(self, module: Module) -> Module:
+        """The new form of a branch; the old one where it contradicts the sizes that have become known.
+
+        Such a branch is wrong only if it is taken, which the run will tell. It keeps the symbols that its own
+        parameters define, and is as general as it was.
+        """
+        try:
+            return self.body(module)
+        except ModelError as error:
+            if not self.substitution.keys() & _free_symbols(module):
+                log.warning("a branch cannot run with these sizes and stays general: %s", error.what)
+                return module
+            raise
+
+    def _inline(self, instruction: Instruction, body: Module, arguments: Sequence[Value | None]) -> None:
+        """Visit the instructions of `body` in place of `instruction`, with `arguments` for its parameters."""
+        # Copies, since no instruction may stand twice in a module, even if its body is held twice.
+        copies: dict[Instruction, Instruction] = {}
+        for inner in body.instructions:
+            operands = tuple(_copied(operand, copies) for operand in inner.operands)
+            copies[inner] = dataclasses.replace(inner, operands=operands)
+        self.expanded(instruction, tuple(copies.values()))
+        for parameter, argument in zip(body.parameters, arguments, strict=True):
+            if argument is None:
+                raise InternalError("a branch captures an absent value", where=instruction.source)
+            self._values[parameter.result()] = argument
+            self.moved(parameter.result(), argument)
+        for copy in copies.values():
+            self.visit(copy)
+        results = [_copied(value, copies) for value in body.results]
+        self.replace(instruction, [self.value(value) for value in results if value is not None])
+
+    def expanded(self, instruction: Instruction, body: Sequence[Instruction]) -> None:
+        """Called when the instructions of `body` are about to be visited in place of `instruction`."""
 
     def replace(self, instruction: Instruction, values: Sequence[Value]) -> None:
         """Say that `values` stand for the results of `instruction` from now on."""
@@ -211,6 +269,49 @@ class Rebuild:
                 self._definers.pop(name, None)
 
 
+def _taken(op: Op, operands: Sequence[Value | None]) -> tuple[Module, Sequence[Value | None]] | None:
+    """The branch of a conditional that is known to be taken, and its arguments."""
+    condition = operands[0] if isinstance(op, If) else None
+    if not isinstance(op, If) or condition is None or condition.known is None or condition.known.size != 1:
+        return None
+    split = 1 + len(op.then_branch.parameters)
+    if condition.known.reshape(-1)[0]:
+        return op.then_branch, operands[1:split]
+    return op.else_branch, operands[split:]
+
+
+def _free_symbols(module: Module) -> set[str]:
+    """Names of the symbols in a body that its parameters do not define; those of its instructions among them."""
+    mentioned = {symbol.name for inner in module.walk() for kind in inner.types for symbol in type_symbols(kind)} | set(
+        mentioned_symbols(module)
+    )
+    dims = (dim for p in module.parameters if isinstance(p.types[0], TensorType) for dim in p.types[0].dims or ())
+    return mentioned - {symbol.name for symbol in map(lone_symbol, dims) if symbol is not None}
+
+
+def mentioned_symbols(module: Module) -> Iterator[str]:
+    """Names of the symbols in the attributes of a module's instructions, inner modules included."""
+    for inner in module.walk():
+        yield from attribute_symbols(inner.op)
+
+
+def attribute_symbols(op: Op) -> list[str]:
+    """Names of the symbols in the attributes of an op, its modules apart."""
+    names: list[str] = []
+
+    def collect(dim: DimLike) -> DimLike:
+        names.extend(symbol.name for symbol in symbols_in(dim))
+        return dim
+
+    map_attribute_dims(op, collect)
+    return names
+
+
+def _copied(value: Value | None, copies: Mapping[Instruction, Instruction]) -> Value | None:
+    copy = None if value is None else copies.get(value.instruction)
+    return value if value is None or copy is None else Value(copy, value.index)
+
+
 class _Transform(Rebuild):
     def __init__(
         self,
@@ -225,6 +326,8 @@ class _Transform(Rebuild):
 
     def visit(self, instruction: Instruction) -> None:
         kept = self.keep(instruction)
+        if kept is None:
+            return
         length = self.tape.length
         self.tape.at(kept.source)
         values = self._change(self.tape, kept)

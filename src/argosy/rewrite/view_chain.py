@@ -12,7 +12,7 @@ from argosy.ir.types import Dims
 from argosy.ops.slicing import Pad, Slice
 from argosy.ops.view import Broadcast, Reshape, Squeeze, Transpose, Unsqueeze
 
-__all__ = ["ViewChain", "see_through"]
+__all__ = ["ViewChain", "see_through", "view_access"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ def see_through(value: Value) -> ViewChain:
     chain = ViewChain(value, value, access.identity(value.shape))
     while True:
         instruction = chain.source.instruction
-        step = _access(instruction)
+        step = view_access(instruction)
         operand = instruction.operands[0] if instruction.operands else None
         if step is None or operand is None:
             return chain
@@ -50,7 +50,7 @@ def see_through(value: Value) -> ViewChain:
         chain = ViewChain(value, operand, chain.access.compose(step), fill)
 
 
-def _access(instruction: Instruction) -> Access | None:
+def view_access(instruction: Instruction) -> Access | None:
     """The map of one view, None where the instruction is none or its map is not known."""
     if not instruction.operands or instruction.operands[0] is None or len(instruction.types) != 1:
         return None
