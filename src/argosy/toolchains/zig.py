@@ -1,0 +1,224 @@
+"""C to native code for any CPU and system, by the clang and lld inside the `ziglang` package.
+
+Objects are made by `zig cc -c` and linked by the bare linker: `zig cc -shared` would first build a C library for
+every new target. The code is freestanding, so nothing of a C library is needed. File names in a compile are
+fixed and sources carry no paths or times, so equal sources give equal bytes in any folder.
+
+A compile costs about 35 ms beyond its text: one kernel per source is fine, and caches best. Headers of
+intrinsics cost 200 ms per source: generated code uses the compiler's builtins instead.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+import logging
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib import metadata
+from pathlib import Path
+from typing import Final
+
+from argosy.errors import CompileError, EnvironmentError_, MissingExtraError
+from argosy.options import cache_folder
+from argosy.toolchains.cache import DiskCache
+from argosy.toolchains.process import Finished, Limits, run_tool
+
+__all__ = ["CodeTarget", "Source", "compile_objects", "link", "object_cache", "zig_version"]
+
+log = logging.getLogger("argosy.toolchains")
+
+_FLAGS: Final = (
+    "-x", "c", "-std=gnu23", "-O3", "-g0", "-ffreestanding", "-fvisibility=hidden",
+    "-ffp-contract=off", "-fno-math-errno", "-fno-sanitize=all", "-fno-stack-protector", "-fomit-frame-pointer",
+    "-fno-unwind-tables", "-fno-asynchronous-unwind-tables", "-fno-ident", "-Wno-everything",
+)  # fmt: skip
+"""Of every compile; a target's and a source's own flags follow and win."""
+
+_EMULATIONS: Final = {"x86_64": "elf_x86_64", "aarch64": "aarch64linux"}
+_SOURCE: Final = "kernels.c"
+_DIAGNOSTICS: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class CodeTarget:
+    """What code is made for, in the compiler's words: a triple (`x86_64-linux-none`), a CPU, further flags."""
+
+    triple: str
+    cpu: str
+    flags: tuple[str, ...] = ()
+
+    @property
+    def isa(self) -> str:
+        """Instruction set: the first word of the triple."""
+        return self.triple.split("-")[0]
+
+    @property
+    def system(self) -> str:
+        """Operating system: the second word of the triple."""
+        return self.triple.split("-")[1]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A C file: a name for people, its text, and flags of its own."""
+
+    name: str
+    text: str
+    flags: tuple[str, ...] = ()
+
+
+def zig_version() -> str:
+    """The version of the compiler: part of every cache key and of a variant's. MissingExtraError without one."""
+    try:
+        return metadata.version("ziglang")
+    except metadata.PackageNotFoundError:
+        raise MissingExtraError("ziglang", "cpu", "compiling for CPUs") from None
+
+
+@lru_cache(maxsize=1)
+def _zig() -> str:
+    """Path of the compiler's program."""
+    found = importlib.util.find_spec("ziglang")
+    for folder in (found.submodule_search_locations or ()) if found else ():
+        for name in ("zig", "zig.exe"):
+            if (Path(folder) / name).is_file():
+                return str(Path(folder) / name)
+    raise MissingExtraError("ziglang", "cpu", "compiling for CPUs")
+
+
+def object_cache() -> DiskCache:
+    """The cache of compiled objects."""
+    return DiskCache(cache_folder() / "objects")
+
+
+def compile_objects(
+    sources: Sequence[Source],
+    target: CodeTarget,
+    *,
+    jobs: int | None = None,
+    limits: Limits = Limits(),
+    cache: DiskCache | None = None,
+) -> list[bytes]:
+    """Compile each source to an object file, in parallel processes; what the cache holds is not compiled.
+
+    `jobs` bounds the processes (default: one for each usable core). Raises CompileError with the first
+    diagnostics and the path of a reproducer, MissingExtraError without the compiler.
+    """
+    store = object_cache() if cache is None else cache
+    version = zig_version()
+    keys = [_key(source, target, version) for source in sources]
+    objects = {key: store.get(key) for key in dict.fromkeys(keys)}
+    missing = {key: source for key, source in zip(keys, sources, strict=True) if objects[key] is None}
+    if missing:
+        zig = _zig()
+        workers = min(jobs or _usable_cores(), len(missing))
+        log.info("compiling %d of %d sources for %s", len(missing), len(sources), target.cpu)
+        # The longest first, so that the last worker to end ends early.
+        order = sorted(missing, key=lambda key: -len(missing[key].text))
+        with _scratch_folder() as folder, ThreadPoolExecutor(workers, "argosy-compile") as pool:
+            futures = {key: pool.submit(_compile, zig, missing[key], target, limits, folder / key) for key in order}
+            try:
+                for key, future in futures.items():
+                    objects[key] = made = future.result()
+                    store.put(key, made, _description(missing[key], target, version))
+            except BaseException:
+                pool.shutdown(cancel_futures=True)
+                raise
+        store.prune()
+    return [made for key in keys if (made := objects[key]) is not None]
+
+
+def link(objects: Sequence[bytes], target: CodeTarget, *, limits: Limits = Limits()) -> bytes:
+    """Link objects to one shared object that needs no other. Raises CompileError, with undefined symbols by name."""
+    emulation = _EMULATIONS.get(target.isa)
+    if target.system != "linux" or emulation is None:
+        raise CompileError(f"there is no linker for {target.triple} yet")
+    with _scratch_folder() as folder:
+        names = [f"{number}.o" for number in range(len(objects))]
+        for name, content in zip(names, objects, strict=True):
+            (folder / name).write_bytes(content)
+        options = (
+            "-m", emulation, "-shared", "--no-undefined", "--strip-all", "--build-id=none", "--hash-style=gnu",
+            "--gc-sections", "-Bsymbolic", "-z", "noexecstack", "-z", "now", "-soname", "kernels.so",
+        )  # fmt: skip
+        command = (_zig(), "ld.lld", *options, "-o", "kernels.so", *names)
+        ended = run_tool(command, folder=folder, environment=_environment(folder), limits=limits)
+        if ended.status:
+            raise CompileError(f"linking failed: {_first(ended)}", where=target.cpu)
+        return (folder / "kernels.so").read_bytes()
+
+
+def _compile(zig: str, source: Source, target: CodeTarget, limits: Limits, folder: Path) -> bytes:
+    """The object file of one source, made in a folder of its own."""
+    folder.mkdir()
+    (folder / _SOURCE).write_text(source.text, encoding="utf-8")
+    # The linkers take position-independent code; Windows has no other.
+    place = () if target.system == "windows" else ("-fPIC",)
+    words = (*_FLAGS, *place, *target.flags, *source.flags)
+    command = (zig, "cc", "-target", target.triple, f"-mcpu={target.cpu}", *words, "-c", _SOURCE, "-o", "kernels.o")
+    ended = run_tool(command, folder=folder, environment=_environment(folder), limits=limits)
+    if ended.status or not (folder / "kernels.o").is_file():
+        raise CompileError(
+            f"the C compiler refused it: {_first(ended)}", where=source.name, hint=_reproducer(source, command)
+        )
+    return (folder / "kernels.o").read_bytes()
+
+
+def _first(ended: Finished) -> str:
+    """The first diagnostics of a tool that failed."""
+    lines = [line for line in ended.errors.splitlines() if "error:" in line or line.startswith(("LLVM", "thread"))]
+    return "\n".join(lines[:_DIAGNOSTICS]) or ended.errors.strip()[-500:] or ended.reason
+
+
+def _reproducer(source: Source, command: Sequence[str]) -> str:
+    """Write the source with the command that failed; where to find it, in words."""
+    name = f"{hashlib.sha256(source.text.encode()).hexdigest()[:16]}.c"
+    path = cache_folder() / "reproducers" / name
+    words = " ".join(["zig", *command[1:]]).replace(_SOURCE, name)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"// {words}\n{source.text}", encoding="utf-8")
+    except OSError as error:
+        return f"no reproducer could be written: {error.strerror or error}"
+    return f"reproducer: {path}"
+
+
+@contextmanager
+def _scratch_folder() -> Iterator[Path]:
+    """A folder for one compile, gone at its end. A disk that refuses is an EnvironmentError_."""
+    try:
+        with tempfile.TemporaryDirectory(prefix="argosy-") as folder:
+            yield Path(folder)
+    except OSError as error:
+        raise EnvironmentError_(
+            f"can't write temporary files: {error.strerror or error}",
+            where=str(error.filename or ""),
+            hint="free some disk space, or name another folder in TMPDIR",
+        ) from error
+
+
+def _environment(folder: Path) -> dict[str, str]:
+    """All that the compiler sees of the environment: where it may keep its own, short-lived cache."""
+    return {"ZIG_GLOBAL_CACHE_DIR": str(folder / "zig"), "ZIG_LOCAL_CACHE_DIR": str(folder / "zig")}
+
+
+def _usable_cores() -> int:
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
+
+
+def _key(source: Source, target: CodeTarget, version: str) -> str:
+    content = (source.text, target.triple, target.cpu, *_FLAGS, "", *target.flags, "", *source.flags, version)
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()
+
+
+def _description(source: Source, target: CodeTarget, version: str) -> dict[str, str]:
+    flags = " ".join((*target.flags, *source.flags))
+    return {"name": source.name, "target": target.triple, "cpu": target.cpu, "flags": flags, "zig": version}
