@@ -158,6 +158,23 @@ def test_a_rule_takes_only_what_its_pattern_binds() -> None:
             return y
 
 
+def test_a_condition_declines_before_anything_is_built() -> None:
+    def ranked_two(x: Value) -> str | None:
+        return None if x.rank == 2 else f"the rank is {x.rank}"
+
+    @rule(pointwise("abs", any_("x")), when=ranked_two)
+    def flip(build: Builder, x: Value) -> Rewritten:
+        """abs(x) = sign(x)"""
+        return build.pointwise("sign", x)
+
+    build, x = one_input()
+    deep = build.tensor_parameter("deep", "float32", [1, 2, 3])
+    module = build.module({"y": build.pointwise("abs", x), "z": build.pointwise("abs", deep)})
+    trace = Trace()
+    assert ops(rewrite(module, RuleSet((flip,)), trace=trace)) == ["sign", "abs"]
+    assert [event.reason for event in trace.declined] == ["the rank is 3"]
+
+
 def test_rule_sets_add_and_refuse_twins() -> None:
     assert (RuleSet((cancel,)) + RuleSet((halve,))).rules == (cancel, halve)
     with pytest.raises(InternalError, match="cancel"):

@@ -63,13 +63,13 @@ class FoldConstants:
         if shapes is None or op.has_symbols():
             return None
         present = [literal for literal in literals if literal is not None]
-        splat = _splat(instruction, present, shapes)
-        if splat is None:
+        folded = _splat(instruction, present, shapes)
+        if folded is None:
             if not self._affordable(instruction, present, shapes):
                 return None
-            splat = _evaluate(instruction, literals)
-        names = instruction.names or ("",) * len(splat)
-        return [build.constant(literal, name=name) for literal, name in zip(splat, names, strict=True)]
+            folded = _evaluate(instruction, literals)
+        names = instruction.names or ("",) * len(folded)
+        return [build.constant(literal, name=name) for literal, name in zip(folded, names, strict=True)]
 
     def _affordable(self, instruction: Instruction, literals: list[Literal], shapes: list[tuple[int, ...]]) -> bool:
         if isinstance(instruction.op, _SAME_ORDER) and literals[0].dtype.bits >= 8 and not literals[0].is_splat:
