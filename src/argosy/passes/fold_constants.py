@@ -68,8 +68,8 @@ class FoldConstants:
             if not self._affordable(instruction, present, shapes):
                 return None
             folded = _evaluate(instruction, literals)
-        names = instruction.names or ("",) * len(folded)
-        return [build.constant(literal, name=name) for literal, name in zip(folded, names, strict=True)]
+        pairs = zip(folded, instruction.results, strict=True)
+        return [build.constant(literal, name=result.name) for literal, result in pairs]
 
     def _affordable(self, instruction: Instruction, literals: list[Literal], shapes: list[tuple[int, ...]]) -> bool:
         if isinstance(instruction.op, _SAME_ORDER) and literals[0].dtype.bits >= 8 and not literals[0].is_splat:
