@@ -1,0 +1,239 @@
+"""Group instructions into kernels: what can be computed element by element goes where it is read.
+
+Walks from the results back. An instruction joins the group of its readers when all of them are in one
+group and the group can take it:
+
+- *elementwise* ops (pointwise, gathers and the like) are computed where they are read, if they are read
+  once for each element;
+- *views* are index arithmetic wherever they are read, so they join every group that reads them;
+- an *anchor* (reduction, product, window) joins the group of what takes its result element by element.
+
+Everything else stays as it is. Constants of one element move into the kernels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+from argosy.ir.builder import Builder
+from argosy.ir.dim import equal
+from argosy.ir.module import Constant, Instruction, Module, Value
+from argosy.ir.types import TensorType
+from argosy.ops.fused import Fused
+from argosy.passes.manager import PassContext, register_pass
+from argosy.rewrite.rebuild import map_bodies
+
+__all__ = ["FuseLoops"]
+
+VIEWS: Final = frozenset({"reshape", "transpose", "broadcast", "slice", "squeeze", "unsqueeze", "split"})
+ELEMENTWISE: Final = frozenset(
+    {"pointwise", "pad", "tile", "gather", "gather_elements", "gather_nd", "one_hot", "range", "triangle", "dims",
+     "quantize", "dequantize", "reverse_sequence"}
+)  # fmt: skip
+ONE_PASS: Final = frozenset({"reduce", "arg_reduce"})
+"""Anchors that read each element of their first operand once, so that what makes it may be computed in passing."""
+ANCHORS: Final = frozenset({*ONE_PASS, "dot", "conv", "conv_transpose", "pool", "softmax", "resize"})
+
+
+@dataclass(slots=True)
+class _Group:
+    """Members in reverse order of the module; the first is the root."""
+
+    members: list[Instruction] = field(default_factory=list)
+    anchor: Instruction | None = None
+
+
+@register_pass
+@dataclass(frozen=True, slots=True)
+class FuseLoops:
+    """Replace groups of instructions by `fused` ops, each of which becomes one kernel."""
+
+    name = "fuse_loops"
+    elementwise: frozenset[str] = ELEMENTWISE
+    views: frozenset[str] = VIEWS
+    anchors: frozenset[str] = ANCHORS
+
+    def run(self, module: Module, context: PassContext) -> Module:
+        """The module with its kernels fused; bodies of control ops too."""
+        groups = self._groups(module)
+        if not groups:
+            return module
+        return _Emit(module, groups, lambda body: self.run(body, context)).run()
+
+    def _groups(self, module: Module) -> dict[Instruction, _Group]:
+        """The group of every root."""
+        results = {value.instruction for value in module.results}
+        readers: dict[Instruction, list[_Group | None]] = {}
+        roots: dict[Instruction, _Group] = {}
+        for instruction in reversed(module.instructions):
+            if isinstance(instruction.op, Constant):
+                continue
+            joined = self._place(instruction, readers.get(instruction, []), roots, is_result=instruction in results)
+            for operand in instruction.operands:
+                if operand is not None:
+                    readers.setdefault(operand.instruction, []).extend(joined)
+        return {root: group for root, group in roots.items() if group.members}
+
+    def _place(
+        self,
+        instruction: Instruction,
+        readers: list[_Group | None],
+        roots: dict[Instruction, _Group],
+        *,
+        is_result: bool,
+    ) -> list[_Group | None]:
+        """Put an instruction into the groups that take it, or make it a root; the groups that now read its operands."""
+        distinct = list({id(group): group for group in readers}.values())
+        name = instruction.op.name
+        joins: list[_Group] = []
+        if not is_result and distinct and all(group is not None for group in distinct):
+            takers = [group for group in distinct if group is not None]
+            if (name in self.views and _ranked(instruction)) or (
+                len(takers) == 1 and self._takes(takers[0], instruction)
+            ):
+                joins = takers
+        if joins:
+            for group in joins:
+                group.members.append(instruction)
+                if name in self.anchors:
+                    group.anchor = instruction
+            return list(joins)
+        fits = name in self.anchors or name in self.elementwise or name in self.views
+        if fits and len(instruction.types) == 1 and _ranked(instruction):
+            group = _Group([instruction], instruction if name in self.anchors else None)
+            roots[instruction] = group
+            return [group]
+        return [None]
+
+    def _takes(self, group: _Group, instruction: Instruction) -> bool:
+        name = instruction.op.name
+        if not _ranked(instruction) or len(instruction.types) != 1:
+            return False
+        if name in self.elementwise:
+            return all(self._reads_once(member, instruction) for member in group.members)
+        if name in self.anchors and group.anchor is None:
+            return _takes_element_by_element(group, instruction)
+        return False
+
+    def _reads_once(self, member: Instruction, source: Instruction) -> bool:
+        """Whether a member that reads `source` does so at most once for each of the member's elements."""
+        if not any(operand is not None and operand.instruction is source for operand in member.operands):
+            return True
+        if member.op.name in ONE_PASS:
+            return True
+        if member.op.name not in self.elementwise and member.op.name not in self.views:
+            return False
+        # Broadcast values would be computed again for every repetition.
+        return not _repeats(member, source)
+
+
+def _ranked(instruction: Instruction) -> bool:
+    kinds = [*instruction.types, *(operand.type for operand in instruction.operands if operand is not None)]
+    return all(isinstance(kind, TensorType) and kind.dims is not None and kind.dtype.kind != "string" for kind in kinds)
+
+
+def _repeats(member: Instruction, source: Instruction) -> bool:
+    """Whether `member` may read an element of `source` many times over."""
+    name = member.op.name
+    own, its = member.types[0], source.types[0]
+    if not isinstance(own, TensorType) or not isinstance(its, TensorType) or own.dims is None or its.dims is None:
+        return True
+    if name in ("tile", "broadcast", "gather", "gather_elements", "gather_nd"):
+        return True
+    if name == "pointwise":
+        if len(own.dims) != len(its.dims):
+            return bool(its.dims) and not all(isinstance(dim, int) and dim == 1 for dim in its.dims)
+        return not all(equal(a, b) for a, b in zip(own.dims, its.dims, strict=True))
+    return False
+
+
+def _takes_element_by_element(group: _Group, anchor: Instruction) -> bool:
+    """Whether every way from the anchor to the root is pointwise over the anchor's own dims."""
+    target = anchor.types[0]
+    root = group.members[0].types[0]
+    if not isinstance(target, TensorType) or not isinstance(root, TensorType):
+        return False
+    inside = {id(member) for member in group.members}
+    reached = {id(anchor)}
+    for member in reversed(group.members):
+        reads = any(o is not None and id(o.instruction) in reached for o in member.operands)
+        if reads:
+            kind = member.types[0]
+            if member.op.name != "pointwise" or not isinstance(kind, TensorType) or not _same(kind, target):
+                return False
+            reached.add(id(member))
+    return bool(inside) and id(group.members[0]) in reached
+
+
+def _same(left: TensorType, right: TensorType) -> bool:
+    if left.dims is None or right.dims is None or len(left.dims) != len(right.dims):
+        return False
+    return all(bool(equal(a, b)) for a, b in zip(left.dims, right.dims, strict=True))
+
+
+class _Emit:
+    """Writes the module with its groups as `fused` ops."""
+
+    def __init__(self, module: Module, groups: dict[Instruction, _Group], body: Callable[[Module], Module]) -> None:
+        self._module = module
+        self._groups = groups
+        self._body = body
+        self._builder = Builder(module.name)
+        self._places = {instruction: place for place, instruction in enumerate(module.instructions)}
+        self._values: dict[Value, Value] = {}
+
+    def run(self) -> Module:
+        absorbed = {m for root, group in self._groups.items() for m in group.members if m is not root}
+        for parameter in self._module.parameters:
+            self._values[parameter.result()] = self._builder.adopt(parameter)
+        for instruction in self._module.instructions:
+            if instruction in self._groups:
+                self._fused(instruction, self._groups[instruction])
+            elif instruction not in absorbed:
+                self._keep(instruction)
+        results = [self._values[value] for value in self._module.results]
+        return self._builder.module(list(zip(self._module.result_names, results, strict=True)))
+
+    def _keep(self, instruction: Instruction) -> None:
+        operands = [None if operand is None else self._values[operand] for operand in instruction.operands]
+        op = map_bodies(instruction.op, self._body)
+        kept = (
+            Instruction(
+                op, tuple(operands), instruction.types, instruction.known, instruction.names, instruction.source
+            )
+            if op is not instruction.op
+            else instruction
+        )
+        for old, new in zip(instruction.results, self._builder.keep(kept, operands), strict=True):
+            self._values[old] = new
+
+    def _fused(self, root: Instruction, group: _Group) -> None:
+        inner = Builder(f"{root.op.name}")
+        values: dict[Value, Value] = {}
+        outer: list[Value] = []
+        members = set(group.members)
+        for member in self._ordered(members):
+            operands: list[Value | None] = []
+            for operand in member.operands:
+                if operand is not None and operand not in values:
+                    values[operand] = self._enter(operand, inner, outer)
+                operands.append(None if operand is None else values[operand])
+            values.update(zip(member.results, inner.keep(member, operands), strict=True))
+        module = inner.module([("y", values[root.result()])])
+        fused = self._builder.add(
+            Fused(module), *(self._values[value] for value in outer), names=root.names, source=root.source
+        )
+        self._values[root.result()] = fused
+
+    def _ordered(self, members: set[Instruction]) -> list[Instruction]:
+        return sorted(members, key=self._places.__getitem__)
+
+    @staticmethod
+    def _enter(operand: Value, inner: Builder, outer: list[Value]) -> Value:
+        literal = operand.constant
+        if literal is not None and literal.size == 1:
+            return inner.constant(literal)
+        outer.append(operand)
+        return inner.parameter(f"x{len(outer) - 1}", operand.type)

@@ -1,0 +1,213 @@
+"""One element of a value, computed where it is read: the heart of the loop kernels.
+
+`Elements.of(value, access)` writes the C that computes the element of `value` which `access` names, and
+returns the variable that holds it. Views only change the access; pointwise ops compute; parameters load. An
+emitter for another op is a function registered by the op's name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TypeVar
+
+from argosy.errors import ArgosyError, InternalError
+from argosy.ir import access as maps
+from argosy.ir import dim as dims
+from argosy.ir.access import Access
+from argosy.ir.dim import Dim, DimLike, Symbol, symbol_dim
+from argosy.ir.dtype import INT64, DType
+from argosy.ir.formula import Constant as FormulaConstant
+from argosy.ir.module import Constant, Instruction, Parameter, Value
+from argosy.ir.op import Op
+from argosy.ops.joining import Split
+from argosy.ops.pointwise import Pointwise
+from argosy.ops.shapes import normalize_axis
+from argosy.rewrite.view_chain import view_access
+from argosy.targets.cpu.codegen import scalar
+from argosy.targets.cpu.codegen.c_text import CText, strides
+
+__all__ = ["DeclinedError", "Elements", "element"]
+
+
+class DeclinedError(Exception):
+    """A kernel can't be generated; the message says why, and the caller falls back."""
+
+
+Emitter = Callable[["Elements", Instruction, Access], str]
+E = TypeVar("E", bound=Emitter)
+A = TypeVar("A", bound=Op)
+_EMITTERS: dict[str, Emitter] = {}
+
+
+def element(*names: str) -> Callable[[E], E]:
+    """Register the emitter of the ops called `names`."""
+
+    def enter(emitter: E) -> E:
+        for name in names:
+            _EMITTERS[name] = emitter
+        return emitter
+
+    return enter
+
+
+class Elements:
+    """Writes elements of the values of one kernel into `text`.
+
+    `offsets` are the positions of all accesses so far; `positional` says that an element depends on its place in
+    another way too. `pointers` gives the C pointer of each parameter; `given` values that were computed already
+    (the anchor's result) by the C variable that holds them.
+    """
+
+    def __init__(self, text: CText, pointers: dict[Instruction, str]) -> None:
+        self.text = text
+        self.pointers = pointers
+        self.given: dict[Value, str] = {}
+        self.offsets: list[DimLike] = []
+        self.positional = False
+        self._scopes: list[dict[tuple[Value, Access], str]] = [{}]
+
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        """What is computed inside is not visible outside."""
+        self._scopes.append({})
+        yield
+        self._scopes.pop()
+
+    def of(self, value: Value, access: Access) -> str:
+        """The C variable with the element of `value` at `access`, in the compute type of its element type."""
+        if value in self.given:
+            return self.given[value]
+        key = (value, access)
+        for scope in self._scopes:
+            if key in scope:
+                return scope[key]
+        found = self._emit(value, access)
+        self._scopes[-1][key] = found
+        return found
+
+    def _emit(self, value: Value, access: Access) -> str:
+        instruction = value.instruction
+        if access.conditions:
+            raise DeclinedError("a conditional access outside a pad")
+        if isinstance(instruction.op, Parameter):
+            return self.load(value.dtype, self.pointers[instruction], access)
+        if isinstance(instruction.op, Constant):
+            literal = instruction.op.literal
+            if literal.size != 1 and not literal.is_splat:
+                raise DeclinedError("a constant of several elements inside a kernel")
+            return scalar.constant(literal.item(), value.dtype)
+        if isinstance(instruction.op, Split):
+            return self.of(present(instruction, 0), self.compose(access, split_access(instruction, value.index)))
+        emitter = _EMITTERS.get(instruction.op.name)
+        if emitter is not None:
+            return emitter(self, instruction, access)
+        step = view_access(instruction)
+        if step is None or step.conditions:
+            raise DeclinedError(f"{instruction.op.name} has no kernel")
+        return self.of(present(instruction, 0), self.compose(access, step))
+
+    def compose(self, outer: Access, inner: Access) -> Access:
+        """The access of an operand, from the access of the result and the op's own map."""
+        try:
+            return outer.compose(inner)
+        except ArgosyError as error:
+            raise DeclinedError(error.what) from None
+
+    def load(self, dtype: DType, pointer: str, access: Access) -> str:
+        """The element of a buffer."""
+        return self.text.let(scalar.compute_type(dtype), scalar.load(dtype, pointer, self.offset(access)))
+
+    def offset(self, access: Access) -> str:
+        """The row-major position of an element, as C."""
+        total: DimLike = 0
+        for index, step in zip(access.indices, strides(access.source), strict=True):
+            total = total + index * step if isinstance(index, Dim) else step * index + total
+        self.offsets.append(total)
+        return self.text.dim(total)
+
+    def position(self, index: DimLike) -> str:
+        """An index as a number that the element depends on."""
+        self.positional = True
+        return self.text.dim(index)
+
+    def index(self, value: Value, access: Access, size: DimLike) -> DimLike:
+        """An integer element as an index into an axis of `size`: negative ones count from the end, clamped."""
+        raw = self.of(value, access)
+        limit = self.text.dim(size)
+        name = self.text.fresh("v")
+        self.text.line(f"const int64 {name} = dim_index((int64){raw}, {limit}, scratch);")
+        upper = size - 1 if isinstance(size, int) else None
+        return symbol_dim(Symbol(f"@{name}", 0, upper)) if upper != 0 else 0
+
+    def let(self, dtype: DType, expression: str) -> str:
+        """A variable in the compute type of `dtype`."""
+        return self.text.let(scalar.compute_type(dtype), expression)
+
+    def number(self, dim: DimLike) -> str:
+        """A dim as an int64 value."""
+        return self.let(INT64, self.text.dim(dim))
+
+
+def present(instruction: Instruction, index: int) -> Value:
+    """Operand `index`, which must be there."""
+    operand = instruction.operands[index] if index < len(instruction.operands) else None
+    if operand is None:
+        raise DeclinedError(f"{instruction.op.name} lacks operand {index}")
+    return operand
+
+
+def op_of(instruction: Instruction, kind: type[A]) -> A:
+    """The instruction's op, which is of that kind: emitters are registered under its name."""
+    if not isinstance(instruction.op, kind):
+        raise InternalError(f"{instruction.op.name} reached the emitter of {kind.__name__}")
+    return instruction.op
+
+
+def split_access(instruction: Instruction, index: int) -> Access:
+    """How piece `index` of a split reads its operand."""
+    op, x = op_of(instruction, Split), present(instruction, 0)
+    axis = normalize_axis(op.axis, x.rank)
+    if op.sizes is None and len(instruction.operands) > 1 and instruction.operands[1] is not None:
+        raise DeclinedError("the sizes of the split are known only when the program runs")
+    pieces = op.sizes if op.sizes is not None else (dims.ceildiv(x.shape[axis], op.count),) * op.count
+    starts: list[DimLike] = [0] * x.rank
+    starts[axis] = sum(pieces[:index], start=0)  # type: ignore[arg-type]
+    return maps.slice_by(x.shape, instruction.result(index).shape, starts, [1] * x.rank)
+
+
+def broadcast_access(operand: Value, result: Value, access: Access) -> Access | None:
+    """The access of a broadcast operand; None where it is unknown whether an axis repeats."""
+    step = maps.broadcast(operand.shape, result.shape)
+    return None if step is None else access.compose(step)
+
+
+@element("pointwise")
+def _pointwise(elements: Elements, instruction: Instruction, access: Access) -> str:
+    op = op_of(instruction, Pointwise)
+    result = instruction.result()
+    names: list[str] = []
+    for operand in instruction.operands:
+        if operand is None:
+            raise DeclinedError("a pointwise operand is absent")
+        place = broadcast_access(operand, result, access)
+        if place is None:
+            raise DeclinedError(f"it is unknown whether {operand.type} repeats in {result.type}")
+        names.append(elements.of(operand, place))
+    kinds = [operand.dtype for operand in instruction.operands if operand is not None]
+    storage = [*kinds, *op.formula.step_dtypes(kinds)]
+    for number, step in enumerate(op.formula.steps):
+        kind = storage[op.formula.arity + number]
+        typed = [storage[ref] for ref in step.args if isinstance(ref, int) and storage[ref].kind != "bool"]
+        source = typed[0] if typed else storage[step.args[0]] if isinstance(step.args[0], int) else kind
+        args = [
+            scalar.constant(ref.value, source) if isinstance(ref, FormulaConstant) else names[ref] for ref in step.args
+        ]
+        arg_types = [source if isinstance(ref, FormulaConstant) else storage[ref] for ref in step.args]
+        names.append(elements.let(kind, scalar.apply(step.primitive, args, arg_types, kind)))
+    return names[-1]
+
+
+def axes_access(extents: Sequence[DimLike], source: Sequence[DimLike], indices: Sequence[DimLike]) -> Access:
+    """An access from loops over `extents` to a tensor of dims `source`."""
+    return Access(tuple(extents), tuple(source), tuple(indices))

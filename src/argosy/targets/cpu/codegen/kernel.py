@@ -1,0 +1,85 @@
+"""A kernel: its C text, what it reads and writes, and into how many chunks its work may be cut."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from argosy.ir.dim import DimLike, dim_max, dim_min, floordiv
+from argosy.ir.dtype import DType
+from argosy.ir.module import Instruction, Module
+from argosy.targets.cpu.codegen import scalar
+from argosy.targets.cpu.codegen.c_text import CText
+from argosy.targets.cpu.codegen.element import Elements
+
+__all__ = ["CHUNK_WORK", "ENTRY", "Kernel", "KernelWriter", "chunk_count"]
+
+ENTRY = "ARGOSY_ENTRY"
+"""Stands for the kernel's name in its text; the name is a hash of the text, so equal kernels are one."""
+
+CHUNK_WORK = 32768
+"""Elementary operations that make a chunk worth handing to another thread."""
+_MOST_CHUNKS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """`text` is a C function over the parameter block: pointers of the operands, of the results, then symbols.
+
+    `symbols` are the program's symbols in the order of the block; `chunks` how many pieces the work is cut into;
+    `scratch` bytes of scratch memory for each worker.
+    """
+
+    text: str
+    symbols: tuple[str, ...]
+    chunks: DimLike
+    scratch: int = 0
+
+    @property
+    def entry(self) -> str:
+        """The name of the function."""
+        return f"k_{hashlib.sha256(self.text.encode()).hexdigest()[:24]}"
+
+    @property
+    def source(self) -> str:
+        """The text with its name in place."""
+        return self.text.replace(ENTRY, self.entry)
+
+
+def chunk_count(work: DimLike, most: DimLike) -> DimLike:
+    """Chunks for `work` elementary operations that fall into at most `most` pieces."""
+    wanted = dim_max(dim_min(floordiv(work, CHUNK_WORK), _MOST_CHUNKS), 1)
+    return dim_max(dim_min(wanted, most), 1)
+
+
+class KernelWriter:
+    """The frame of a kernel for a module: unpacks the parameter block, then what the caller writes into `text`."""
+
+    def __init__(self, module: Module, results: Sequence[DType]) -> None:
+        self.text = CText()
+        self._module = module
+        self._results = results
+        self.pointers: dict[Instruction, str] = {p: f"x{i}" for i, p in enumerate(module.parameters)}
+        self.elements = Elements(self.text, self.pointers)
+
+    def result(self, index: int = 0) -> str:
+        """The C pointer of a result."""
+        return f"y{index}"
+
+    def kernel(self, chunks: DimLike, scratch: int = 0) -> Kernel:
+        """The finished kernel."""
+        head = [f"void {ENTRY}(const void *params, int64_t chunk, int64_t chunks, void *scratch) {{"]
+        slot = 0
+        for parameter in self._module.parameters:
+            kind = scalar.storage_type(parameter.result().dtype)
+            head.append(f"  const {kind} *restrict {self.pointers[parameter]} = ARGOSY_POINTER(params, {slot});")
+            slot += 1
+        for index, dtype in enumerate(self._results):
+            head.append(f"  {scalar.storage_type(dtype)} *restrict y{index} = ARGOSY_POINTER(params, {slot});")
+            slot += 1
+        for name in self.text.symbols.values():
+            head.append(f"  const int64 {name} = ARGOSY_SYMBOL(params, {slot});")
+            slot += 1
+        head.append("  (void)chunk, (void)chunks, (void)scratch;")
+        return Kernel("\n".join([*head, self.text.text(), "}", ""]), tuple(self.text.symbols), chunks, scratch)

@@ -1,0 +1,159 @@
+"""Reductions: a loop over the reduced axes for each element of the result.
+
+What makes the operand is computed inside it, what takes the result behind it.
+
+Sums, means and products of floats are accumulated in float64 and rounded once, as the op says.
+"""
+
+from __future__ import annotations
+
+import contextlib
+
+from argosy.ir import access as maps
+from argosy.ir.access import axis_index
+from argosy.ir.dim import DimLike, Symbol, symbol_dim
+from argosy.ir.dtype import FLOAT64, INT64, DType
+from argosy.ir.module import Instruction, Module, Value
+from argosy.ops.reduce import ArgReduce, Reduce
+from argosy.ops.shapes import normalize_axis, product
+from argosy.targets.cpu.codegen import scalar
+from argosy.targets.cpu.codegen.element import DeclinedError, axes_access, op_of, present
+from argosy.targets.cpu.codegen.kernel import Kernel, KernelWriter, chunk_count
+from argosy.targets.cpu.codegen.loops import chunked_loops
+
+__all__ = ["reduction_kernel"]
+
+
+def reduction_kernel(module: Module, anchor: Instruction) -> Kernel:
+    """The kernel of a module whose anchor is a `reduce` or `arg_reduce`."""
+    root, reduced = module.results[0], anchor.result()
+    source = present(anchor, 0)
+    axes = _axes(anchor, source)
+    writer = KernelWriter(module, [root.dtype])
+    text = writer.text
+
+    def body() -> None:
+        result = _accumulate(writer, anchor, source, axes)
+        writer.elements.given[reduced] = result
+        place = maps.identity(root.shape)
+        value = writer.elements.of(root, place)
+        text.line(f"{scalar.store(root.dtype, writer.result(), writer.elements.offset(place), value)};")
+
+    with writer.elements.scope():
+        pieces = chunked_loops(text, root.shape, body)
+    return writer.kernel(chunk_count(product(source.shape), pieces))
+
+
+def _axes(anchor: Instruction, source: Value) -> tuple[int, ...]:
+    op = anchor.op
+    if isinstance(op, ArgReduce):
+        return (normalize_axis(op.axis, source.rank),)
+    if not isinstance(op, Reduce):
+        raise DeclinedError(f"{op.name} is no reduction")
+    if op.axes is None and len(anchor.operands) > 1 and anchor.operands[1] is not None:
+        raise DeclinedError("the axes are known only when the program runs")
+    given = op.axes or ()
+    if not given:
+        return () if op.noop_with_empty_axes else tuple(range(source.rank))
+    return tuple(sorted({normalize_axis(axis, source.rank) for axis in given}))
+
+
+def _accumulate(writer: KernelWriter, anchor: Instruction, source: Value, axes: tuple[int, ...]) -> str:
+    """Write the loops over the reduced axes; the variable with the result in its compute type."""
+    op, text = anchor.op, writer.text
+    result = anchor.result()
+    keep = bool(getattr(op, "keep_dims", True))
+    outer = iter(range(result.rank))
+    indices: list[DimLike] = []
+    loops: list[tuple[str, DimLike]] = []
+    for axis, size in enumerate(source.shape):
+        if axis in axes:
+            if keep:
+                next(outer)
+            name = text.fresh("r")
+            high = size - 1 if isinstance(size, int) else None
+            indices.append(symbol_dim(Symbol(f"@{name}", 0, high)) if size != 1 else 0)
+            loops.append((name, size))
+        else:
+            place = next(outer)
+            indices.append(axis_index(place, result.shape[place]))
+    access = axes_access(result.shape, source.shape, indices)
+    if isinstance(op, ArgReduce):
+        return _position(writer, op, source, access, loops)
+    return _fold(writer, op_of(anchor, Reduce), source, access, loops)
+
+
+def _fold(
+    writer: KernelWriter, op: Reduce, source: Value, access: maps.Access, loops: list[tuple[str, DimLike]]
+) -> str:
+    text, dtype = writer.text, source.dtype
+    wide = FLOAT64 if dtype.is_float and op.kind in ("sum", "mean", "prod") else dtype
+    ctype = scalar.compute_type(wide)
+    total = text.fresh("acc")
+    text.line(f"{ctype} {total} = {_start(op.kind, wide)};")
+    with contextlib.ExitStack() as stack:
+        for name, size in loops:
+            stack.enter_context(text.loop(name, "0", text.dim(size)))
+        stack.enter_context(writer.elements.scope())
+        if op.kind in ("sum", "mean", "prod") and dtype.is_float:
+            text.line("#pragma clang fp reassociate(on)")
+        value = writer.elements.of(source, access)
+        text.line(f"{total} = {_combine(op.kind, total, f'({ctype}){value}', wide)};")
+    if op.kind == "mean":
+        count = text.dim(product(tuple(size for _, size in loops)))
+        if dtype.is_float:
+            text.line(f"{total} = {total} / ({ctype}){count};")
+        else:
+            text.line(f"{total} = {count} == 0 ? 0 : ({ctype})({total} / ({ctype}){count});")
+    return text.let(scalar.compute_type(dtype), f"({scalar.compute_type(dtype)}){total}")
+
+
+def _start(kind: str, dtype: DType) -> str:
+    if kind in ("sum", "mean"):
+        return scalar.constant(0, dtype)
+    if kind == "prod":
+        return scalar.constant(1, dtype)
+    return _extreme(dtype, least=kind == "max")
+
+
+def _extreme(dtype: DType, *, least: bool) -> str:
+    """The least or greatest value of a type."""
+    if dtype.is_float:
+        return scalar.constant(float("-inf") if least else float("inf"), dtype)
+    if dtype.kind == "bool":
+        return scalar.constant(not least, dtype)
+    signed = dtype.kind == "int"
+    low = -(1 << (dtype.bits - 1)) if signed else 0
+    high = (1 << (dtype.bits - 1)) - 1 if signed else (1 << dtype.bits) - 1
+    return scalar.constant(low if least else high, dtype)
+
+
+def _combine(kind: str, total: str, value: str, dtype: DType) -> str:
+    if kind in ("sum", "mean"):
+        return scalar.apply("add", [total, value], [dtype, dtype], dtype)
+    if kind == "prod":
+        return scalar.apply("mul", [total, value], [dtype, dtype], dtype)
+    if dtype.kind == "bool":
+        return f"{total} {'|' if kind == 'max' else '&'} {value}"
+    return scalar.apply(kind, [total, value], [dtype, dtype], dtype)
+
+
+def _position(
+    writer: KernelWriter, op: ArgReduce, source: Value, access: maps.Access, loops: list[tuple[str, DimLike]]
+) -> str:
+    """Position of the first (or last) greatest or least element; the first NaN counts as the extreme."""
+    text, dtype = writer.text, source.dtype
+    ctype = scalar.compute_type(dtype)
+    best, where = text.fresh("best"), text.fresh("at")
+    text.line(f"{ctype} {best} = 0; int64 {where} = 0;")
+    ((name, size),) = loops
+    compare = {("max", False): ">", ("max", True): ">=", ("min", False): "<", ("min", True): "<="}[
+        op.kind, op.select_last
+    ]
+    with text.loop(name, "0", text.dim(size)), writer.elements.scope():
+        value = writer.elements.of(source, access)
+        nan = f" || ({value} != {value} && {best} == {best})" if dtype.is_float else ""
+        held = f"{best} == {best} && " if dtype.is_float else ""
+        with text.block(f"if ({name} == 0 || ({held}{value} {compare} {best}){nan})"):
+            text.line(f"{best} = {value}; {where} = {name};")
+    return text.let(scalar.compute_type(INT64), where)

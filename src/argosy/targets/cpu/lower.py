@@ -1,0 +1,316 @@
+"""From a fused module to a Plan and kernels: each instruction by the first solution that can do it.
+
+What no solution can do becomes an `evaluate` step on the host, with the reasons in the log; `--strict` makes
+that an error.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from argosy.artifact.encode import Encoder, encode_symbols
+from argosy.artifact.plan import (
+    BindingRecord,
+    BufferRecord,
+    CallStep,
+    CodeRecord,
+    EvaluateStep,
+    InputDim,
+    PlanRecord,
+    PointerArgument,
+    PrepareRecord,
+    ScalarArgument,
+    ShapeEntry,
+    ShapeStep,
+    Step,
+    StraightBlock,
+)
+from argosy.errors import CompileError
+from argosy.ir.builder import Builder
+from argosy.ir.dim import DimLike, lone_symbol
+from argosy.ir.literal import Literal
+from argosy.ir.module import Constant, Instruction, Module, Value
+from argosy.ir.types import TensorType, Type
+from argosy.ops.fused import Fused
+from argosy.options import CompileOptions
+from argosy.passes.fuse_loops import ANCHORS
+from argosy.targets.cpu.arch import CpuArch
+from argosy.targets.cpu.codegen.element import DeclinedError
+from argosy.targets.cpu.codegen.kernel import Kernel
+from argosy.targets.cpu.solution import Problem, Solution, solutions_for
+
+__all__ = ["LoweredModule", "lower_module"]
+
+log = logging.getLogger("argosy.cpu")
+_ALIASES = frozenset({"reshape", "squeeze", "unsqueeze"})
+
+
+@dataclass(frozen=True, slots=True)
+class LoweredModule:
+    """The plan, its kernels by entry, the weights by hash, and the host steps with the reasons for each."""
+
+    plan: PlanRecord
+    kernels: dict[str, Kernel]
+    weights: dict[str, Literal]
+    host_steps: tuple[str, ...]
+
+
+def lower_module(module: Module, arch: CpuArch, options: CompileOptions) -> LoweredModule:
+    """Lower a module that has gone through the CPU's pipeline. Raises CompileError for a host step under `strict`."""
+    return _Lowering(module, arch, options).run()
+
+
+@dataclass(slots=True)
+class _Draft:
+    """What the steps of one instruction are written into; nothing counts before `commit`."""
+
+    lowering: _Lowering
+    instruction: Instruction
+    body: list[Step] = field(default_factory=list)
+    before: list[Step] = field(default_factory=list)
+    made: list[int] = field(default_factory=list)
+    kernels: list[Kernel] = field(default_factory=list)
+    results: dict[int, int] = field(default_factory=dict)
+
+    def operand(self, index: int) -> int:
+        """The buffer of parameter `index` of the problem's module."""
+        return self.lowering.number(self._present()[index])
+
+    def _present(self) -> list[Value]:
+        return [operand for operand in self.instruction.operands if operand is not None]
+
+    def result(self, index: int = 0) -> int:
+        """The buffer of a result."""
+        if index not in self.results:
+            self.results[index] = self.lowering.buffer("planned", self.instruction.types[index])
+        return self.results[index]
+
+    def is_weight(self, index: int) -> bool:
+        """Whether a parameter is a weight."""
+        return isinstance(self._present()[index].instruction.op, Constant)
+
+    def temporary(self, kind: TensorType) -> int:
+        """A buffer for the steps of this op."""
+        return self.lowering.buffer("planned", kind)
+
+    def prepared(self, kernel: Kernel, reads: Sequence[int], kind: TensorType) -> int:
+        """A buffer made from weights, once at load."""
+        number = self.lowering.buffer("prepared", kind)
+        self.before.append(self._step(kernel, reads, [number]))
+        self.made.append(number)
+        return number
+
+    def call(self, kernel: Kernel, reads: Sequence[int], writes: Sequence[int]) -> None:
+        """Append a call."""
+        self.body.append(self._step(kernel, reads, writes))
+
+    def define(self, symbol: str, buffer: int, axis: int | None = None, element: int = 0) -> None:
+        """Bind a data-dependent symbol."""
+        self.body.append(ShapeStep(symbol, buffer, axis, element))
+
+    def _step(self, kernel: Kernel, reads: Sequence[int], writes: Sequence[int]) -> CallStep:
+        self.kernels.append(kernel)
+        pointers = [PointerArgument(8 * slot, number) for slot, number in enumerate((*reads, *writes))]
+        scalars = [
+            ScalarArgument(8 * (len(pointers) + slot), "int64", self.lowering.symbol_text(name))
+            for slot, name in enumerate(kernel.symbols)
+        ]
+        return CallStep(
+            0,
+            kernel.entry,
+            self.lowering.size(kernel.chunks),
+            8 * (len(pointers) + len(scalars)),
+            (*pointers, *scalars),
+            tuple(reads),
+            tuple(writes),
+            kernel.scratch,
+            self.instruction.source,
+        )
+
+
+class _Lowering:
+    def __init__(self, module: Module, arch: CpuArch, options: CompileOptions) -> None:
+        self._module = module
+        self._arch = arch
+        self._options = options
+        self._encoder = Encoder()
+        self._buffers: list[BufferRecord] = []
+        self._numbers: dict[Value, int] = {}
+        self._bound: set[str] = set()
+        self._kernels: dict[str, Kernel] = {}
+        self._body: list[Step] = []
+        self._prepare: list[Step] = []
+        self._prepared: list[int] = []
+        self._host: list[str] = []
+
+    def run(self) -> LoweredModule:
+        module = self._module
+        inputs: list[BindingRecord] = []
+        shapes: list[ShapeEntry] = []
+        for place, parameter in enumerate(module.parameters):
+            kind = parameter.types[0]
+            number = self.buffer("input", kind)
+            self._numbers[parameter.result()] = number
+            inputs.append(BindingRecord(parameter.names[0], number))
+            shapes += [InputDim(name, place, axis) for name, axis in self._new_symbols(kind)]
+        for instruction in module.instructions:
+            self._instruction(instruction)
+        outputs = tuple(
+            BindingRecord(name, self.number(value))
+            for name, value in zip(module.result_names, module.results, strict=True)
+        )
+        plan = PlanRecord(
+            tuple(inputs),
+            outputs,
+            tuple(self._buffers),
+            (StraightBlock(tuple(self._body)),),
+            symbols=encode_symbols(self._encoder.symbols.values()),
+            shapes=tuple(shapes),
+            code=(CodeRecord("code/kernels.so", "elf"),) if self._kernels else (),
+            prepare=self._prepare_records(),
+            modules=self._encoder.modules,
+        )
+        return LoweredModule(plan, self._kernels, self._encoder.weights, tuple(self._host))
+
+    def _prepare_records(self) -> tuple[PrepareRecord, ...]:
+        if not self._prepare:
+            return ()
+        return (PrepareRecord("weights", tuple(self._prepared), (StraightBlock(tuple(self._prepare)),)),)
+
+    # Buffers, sizes and symbols
+
+    def buffer(self, kind: str, of: Type, **fields: object) -> int:
+        """A new buffer; its number."""
+        self._buffers.append(BufferRecord(kind, self._encoder.type(of), **fields))  # type: ignore[arg-type]
+        return len(self._buffers) - 1
+
+    def number(self, value: Value) -> int:
+        """The buffer of a value."""
+        return self._numbers[value]
+
+    def size(self, dim: DimLike) -> int | str:
+        """A dim as the plan writes it."""
+        return dim if isinstance(dim, int) else str(dim)
+
+    def symbol_text(self, name: str) -> str:
+        """A symbol as the plan writes it."""
+        return str(self._encoder.symbols[name])
+
+    def _new_symbols(self, kind: Type) -> list[tuple[str, int]]:
+        found = []
+        if isinstance(kind, TensorType) and kind.dims is not None:
+            for axis, dim in enumerate(kind.dims):
+                symbol = lone_symbol(dim)
+                if symbol is not None and symbol.name not in self._bound:
+                    self._bound.add(symbol.name)
+                    found.append((symbol.name, axis))
+        return found
+
+    # Instructions
+
+    def _instruction(self, instruction: Instruction) -> None:
+        if isinstance(instruction.op, Constant):
+            literal = self._encoder.literal(instruction.op.literal)
+            number = self.buffer("weight", instruction.types[0], literal=literal)
+            self._numbers[instruction.result()] = number
+            return
+        if self._alias(instruction):
+            return
+        reasons: list[str] = []
+        for solution in self._solutions(instruction):
+            draft = self._attempt(solution, instruction, reasons)
+            if draft is not None:
+                self._commit(draft)
+                return
+        self._evaluate(instruction, reasons or [f"{instruction.op.name} has no kernel yet"])
+
+    def _alias(self, instruction: Instruction) -> bool:
+        """A lone reshape shares the buffer of its operand."""
+        op = instruction.op
+        inner = (
+            [i for i in op.module.instructions if i.op.name != "constant"] if isinstance(op, Fused) else [instruction]
+        )
+        if not inner or any(step.op.name not in _ALIASES for step in inner) or instruction.operands[0] is None:
+            return False
+        source = self.number(instruction.operands[0])
+        self._encoder.type(instruction.types[0])
+        if self._buffers[source].kind not in ("planned", "value", "pooled"):
+            return False  # an input or a weight is copied, so that each buffer has one owner
+        self._numbers[instruction.result()] = self.buffer("alias", instruction.types[0], of=source)
+        return True
+
+    def _solutions(self, instruction: Instruction) -> list[Solution]:
+        op = instruction.op
+        if isinstance(op, Fused):
+            anchor = next((i.op.name for i in op.module.instructions if i.op.name in ANCHORS), "")
+            return solutions_for(anchor)
+        return solutions_for(op.name)
+
+    def _attempt(self, solution: Solution, instruction: Instruction, reasons: list[str]) -> _Draft | None:
+        problem = self._problem(instruction)
+        why = solution.applies(problem)
+        if why:
+            reasons.append(f"{solution.name}: {why}")
+            return None
+        before = len(self._buffers)
+        for config in solution.configs(problem)[:1]:
+            draft = _Draft(self, instruction)
+            try:
+                solution.lower(problem, config, draft)
+            except DeclinedError as declined:
+                del self._buffers[before:]
+                reasons.append(f"{solution.name}: {declined}")
+                continue
+            return draft
+        return None
+
+    def _problem(self, instruction: Instruction) -> Problem:
+        op = instruction.op
+        if isinstance(op, Fused):
+            anchor = next((i for i in op.module.instructions if i.op.name in ANCHORS), None)
+            return Problem(op.module, anchor, self._arch, self._options)
+        return Problem(lone_module(instruction), instruction, self._arch, self._options)
+
+    def _commit(self, draft: _Draft) -> None:
+        for kernel in draft.kernels:
+            self._kernels.setdefault(kernel.entry, kernel)
+        self._prepare += draft.before
+        self._prepared += draft.made
+        self._body += draft.body
+        for index, value in enumerate(draft.instruction.results):
+            self._numbers[value] = draft.result(index)
+            self._new_symbols(value.type)
+
+    def _evaluate(self, instruction: Instruction, reasons: list[str]) -> None:
+        line = f"{instruction.source or instruction.op.name}: {'; '.join(reasons)}"
+        if self._options.strict:
+            raise CompileError(f"no kernel can do this node: {'; '.join(reasons)}", where=instruction.source)
+        log.info("host step: %s", line)
+        self._host.append(line)
+        results = []
+        for index, kind in enumerate(instruction.types):
+            number = self.buffer("value", kind)
+            self._numbers[instruction.result(index)] = number
+            results.append(number)
+        operands = tuple(None if operand is None else self.number(operand) for operand in instruction.operands)
+        op = instruction.op
+        self._body.append(
+            EvaluateStep(
+                op.name, op.version, tuple(results), operands, self._encoder.attributes(op), instruction.source
+            )
+        )
+        for number, kind in zip(results, instruction.types, strict=True):
+            self._body += [ShapeStep(name, number, axis) for name, axis in self._new_symbols(kind)]
+
+
+def lone_module(instruction: Instruction) -> Module:
+    """An instruction that was not fused as a module of its own: its operands are the parameters."""
+    builder = Builder(instruction.op.name)
+    operands = [
+        None if operand is None else builder.parameter(f"x{index}", operand.type)
+        for index, operand in enumerate(instruction.operands)
+    ]
+    values = builder.keep(instruction, operands)
+    return builder.module([(f"y{index}", value) for index, value in enumerate(values)])

@@ -1,0 +1,1 @@
+"""Ways to do one fused op on a CPU, a family per file."""
