@@ -36,10 +36,12 @@ def model(
     """A model of one node `op` whose inputs x0, x1, … have the types and shapes of the arrays (None is absent).
 
     `constant` lists the inputs that become initializers; `shapes` gives the graph inputs other, perhaps
-    symbolic, dims. Output types are left open, so that the importer's word stands.
+    symbolic, dims. Output types are left open, so that the importer's word stands; an output "" is absent.
+    An underscore behind the name of an attribute tells it apart from a parameter of ours (`opset_`).
     """
     names = ["" if value is None else f"x{index}" for index, value in enumerate(inputs)]
-    node = helper.make_node(op, names, list(outputs), domain=domain, **attributes)
+    given = {name.rstrip("_"): value for name, value in attributes.items()}
+    node = helper.make_node(op, names, list(outputs), domain=domain, **given)
     values, initializers = [], []
     for index, (name, value) in enumerate(zip(names, inputs, strict=True)):
         if value is None:
@@ -50,7 +52,7 @@ def model(
         element = TensorProto.STRING if value.dtype == object else helper.np_dtype_to_tensor_dtype(value.dtype)
         values.append(helper.make_tensor_value_info(name, element, shapes[index] if shapes else value.shape))
     graph = helper.make_graph(
-        [node], "one_node", values, [onnx.ValueInfoProto(name=name) for name in outputs], initializers
+        [node], "one_node", values, [onnx.ValueInfoProto(name=name) for name in outputs if name], initializers
     )
     opsets = [helper.make_opsetid("", opset)] + ([helper.make_opsetid(domain, 1)] if domain else [])
     return helper.make_model(graph, opset_imports=opsets)

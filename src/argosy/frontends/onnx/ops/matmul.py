@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from argosy.frontends.onnx.node import Node
-from argosy.frontends.onnx.registry import CONTRIB, onnx_op
+from argosy.frontends.onnx.registry import onnx_op
 from argosy.ir.dtype import INT32
 from argosy.ir.formula import Expr
 from argosy.ir.module import Value
@@ -20,6 +20,11 @@ def MatMul(node: Node) -> Value:
 @onnx_op("Gemm")
 def Gemm(node: Node) -> Value:
     """Alpha A' B' + beta C, where A' and B' may be transposed; C is broadcast to the product's shape."""
+    return gemm(node)
+
+
+def gemm(node: Node) -> Value:
+    """What Gemm computes, for its fused relatives too."""
     node.ignore("broadcast")  # of opsets 1 and 6: where it is 0, C has the full shape already
     alpha, beta = node.attr_float("alpha", 1.0), node.attr_float("beta", 1.0)
     a = swap_axes(node, node.input(0)) if node.attr_flag("transA") else node.input(0)
@@ -64,22 +69,6 @@ def without_zero_point(node: Node, x: Value, zero_point: Value | None) -> Value:
     if zero_point is None or (zero_point.known is not None and not zero_point.known.any()):
         return x
     return node.pointwise(lambda x, z: x.convert(INT32) - z.convert(INT32), x, zero_point)
-
-
-@onnx_op("FusedMatMul", domain=CONTRIB)
-def FusedMatMul(node: Node) -> Value:
-    """Alpha A' B'; `transA` swaps the last two axes, `transBatchA` moves the first one behind the others before."""
-    a, b = node.input(0), node.input(1)
-    a = move_batch(node, a) if node.attr_flag("transBatchA") else a
-    b = move_batch(node, b) if node.attr_flag("transBatchB") else b
-    a = swap_axes(node, a) if node.attr_flag("transA") else a
-    b = swap_axes(node, b) if node.attr_flag("transB") else b
-    return scaled_dot(node, a, b, node.attr_float("alpha", 1.0))
-
-
-def move_batch(node: Node, x: Value) -> Value:
-    """Axis 0 moved before the last axis."""
-    return node.add(Transpose((*range(1, x.rank - 1), 0, x.rank - 1)), x) if x.rank > 2 else x
 
 
 def swap_axes(node: Node, x: Value) -> Value:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from argosy.frontends.onnx.node import Node
-from argosy.frontends.onnx.registry import CONTRIB, onnx_op
+from argosy.frontends.onnx.registry import onnx_op
 from argosy.ir.dim import equal, floordiv
 from argosy.ir.dtype import FLOAT32, FLOAT64, DType
 from argosy.ir.formula import Expr
@@ -18,7 +18,7 @@ from argosy.ops.view import Reshape, Unsqueeze
 
 
 @dataclass(frozen=True, slots=True)
-class _Moments:
+class Moments:
     """`x` in its compute type, its mean and its (population) variance, the reduced axes kept as 1."""
 
     x: Value
@@ -26,19 +26,21 @@ class _Moments:
     variance: Value
 
 
-def _mean(node: Node, x: Value, axes: Sequence[int]) -> Value:
+def mean_over(node: Node, x: Value, axes: Sequence[int]) -> Value:
+    """The mean over `axes`, kept as 1."""
     return node.add(Reduce("mean", tuple(axes)), x)
 
 
-def _moments(node: Node, x: Value, axes: Sequence[int]) -> _Moments:
+def moments_of(node: Node, x: Value, axes: Sequence[int]) -> Moments:
+    """The moments over `axes`."""
     wide = node.builder.convert(x, x.dtype.compute)
-    mean = _mean(node, wide, axes)
+    mean = mean_over(node, wide, axes)
     squares = node.pointwise(lambda x, m: (x - m) * (x - m), wide, mean)
-    return _Moments(wide, mean, _mean(node, squares, axes))
+    return Moments(wide, mean, mean_over(node, squares, axes))
 
 
-def _standardize(
-    node: Node, moments: _Moments, epsilon: float, scale: Value, bias: Value | None, result: DType
+def standardized(
+    node: Node, moments: Moments, epsilon: float, scale: Value, bias: Value | None, result: DType
 ) -> Value:
     """`(x - mean) * (scale / sqrt(variance + epsilon)) + bias`, rounded once to `result`."""
     wide = moments.x.dtype
@@ -51,10 +53,10 @@ def _standardize(
     return node.pointwise(formula, moments.x, moments.mean, moments.variance, *_parameters(node, wide, scale, bias))
 
 
-def _normalize(
-    node: Node, moments: _Moments, epsilon: float, scale: Value, bias: Value | None, result: DType
+def normalized(
+    node: Node, moments: Moments, epsilon: float, scale: Value, bias: Value | None, result: DType
 ) -> tuple[Value, Value]:
-    """Like `_standardize`, for a scale larger than the moments; also gives 1 / sqrt(variance + epsilon)."""
+    """Like `standardized`, for a scale larger than the moments; also gives 1 / sqrt(variance + epsilon)."""
     wide = moments.x.dtype
     inverse = node.pointwise(lambda v: 1.0 / (v + epsilon).sqrt(), moments.variance)
 
@@ -75,7 +77,7 @@ def _parameters(node: Node, wide: DType, *given: Value | None) -> list[Value]:
     return [node.builder.convert(value, wide) for value in present]
 
 
-def _by_channel(node: Node, parameter: Value, rank: int) -> Value:
+def by_channel(node: Node, parameter: Value, rank: int) -> Value:
     """A parameter [C] as [C, 1, …], to stand at axis 1 of a tensor of `rank`."""
     return node.add(Unsqueeze(tuple(range(1, rank - 1))), parameter) if rank > 2 else parameter
 
@@ -86,17 +88,17 @@ def _batch_normalization(node: Node, *, training: bool, spatial: bool = True) ->
     axes = tuple(axis for axis in range(x.rank) if axis != 1) if spatial else (0,)
 
     def placed(parameter: Value) -> Value:
-        return _by_channel(node, parameter, x.rank) if spatial else parameter
+        return by_channel(node, parameter, x.rank) if spatial else parameter
 
     if not training:
         wide = x.dtype.compute
-        given = _Moments(
+        given = Moments(
             node.builder.convert(x, wide),
             *(node.builder.convert(placed(value), wide) for value in (mean, variance)),
         )
-        return [_standardize(node, given, epsilon, placed(scale), placed(bias), x.dtype)]
-    moments = _moments(node, x, axes)
-    y = _standardize(node, moments, epsilon, placed(scale), placed(bias), x.dtype)
+        return [standardized(node, given, epsilon, placed(scale), placed(bias), x.dtype)]
+    moments = moments_of(node, x, axes)
+    y = standardized(node, moments, epsilon, placed(scale), placed(bias), x.dtype)
     saved = [node.add(Reshape(mean.shape, allow_zero=True), value) for value in (moments.mean, moments.variance)]
 
     def running(old: Value, new: Value) -> Value:
@@ -137,12 +139,12 @@ def InstanceNormalization(node: Node) -> Value:
     x = node.input(0)
     if any(node.input(index).dtype is not x.dtype for index in (1, 2)):
         node.fail(f"scale and bias must have the type of the input, {x.dtype}")
-    moments = _moments(node, x, range(2, x.rank))
-    scale, bias = (_by_channel(node, node.input(index), x.rank) for index in (1, 2))
-    return _standardize(node, moments, node.attr_float("epsilon", 1e-5), scale, bias, x.dtype)
+    moments = moments_of(node, x, range(2, x.rank))
+    scale, bias = (by_channel(node, node.input(index), x.rank) for index in (1, 2))
+    return standardized(node, moments, node.attr_float("epsilon", 1e-5), scale, bias, x.dtype)
 
 
-def _stashed(node: Node, x: Value) -> Value:
+def stashed(node: Node, x: Value) -> Value:
     """`x` in the type that statistics are computed in: `stash_type`, but not below that of `x`."""
     return node.builder.convert(x, FLOAT64 if x.dtype is FLOAT64 else _stash_type(node).compute)
 
@@ -156,9 +158,9 @@ def LayerNormalization(node: Node) -> Sequence[Value]:
     """By the mean and variance over the axes from `axis` on; also gives these (as 1 / deviation) in the stash type."""
     x = node.input(0)
     axes = range(normalize_axis(node.attr_int("axis", -1), x.rank), x.rank)
-    moments = _moments(node, _stashed(node, x), axes)
+    moments = moments_of(node, stashed(node, x), axes)
     epsilon = node.attr_float("epsilon", 1e-5)
-    y, inverse = _normalize(node, moments, epsilon, node.input(1), node.optional(2), x.dtype)
+    y, inverse = normalized(node, moments, epsilon, node.input(1), node.optional(2), x.dtype)
     stash = _stash_type(node)
     results = (y, *(node.builder.convert(value, stash) for value in (moments.mean, inverse)))
     return results[: node.output_count]
@@ -168,31 +170,36 @@ def LayerNormalization(node: Node) -> Sequence[Value]:
 def GroupNormalization(node: Node) -> Value:
     """By the mean and variance of each group of channels; scale and bias for each channel."""
     x = node.input(0)
-    grouped = _moments(node, _stashed(node, _into_groups(node, x)), (2,))
-    one = node.constant(1.0, grouped.x.dtype)
-    standard = _standardize(node, grouped, node.attr_float("epsilon", 1e-5), one, None, grouped.x.dtype)
-    parameters = [
-        node.builder.convert(_by_channel(node, node.input(index), x.rank), grouped.x.dtype) for index in (1, 2)
-    ]
-    back = node.add(Reshape(x.shape, allow_zero=True), standard)
-    return node.builder.convert(node.pointwise(lambda x, s, b: x * s + b, back, *parameters), x.dtype)
+    epsilon = node.attr_float("epsilon", 1e-5)
+    standard = standardized_by_group(node, stashed(node, x), node.attr_int("num_groups"), epsilon)
+    parameters = [node.builder.convert(by_channel(node, node.input(index), x.rank), standard.dtype) for index in (1, 2)]
+    return node.builder.convert(node.pointwise(lambda x, s, b: x * s + b, standard, *parameters), x.dtype)
 
 
 @onnx_op("GroupNormalization", since=18)
 def GroupNormalization_18(node: Node) -> Value:
     """The same with scale and bias for each group; some models of these opsets have them for each channel."""
-    x = node.input(0)
-    if equal(node.input(1).shape[0], node.attr_int("num_groups")) is False:
+    x, groups, size = node.input(0), node.attr_int("num_groups"), node.input(1).shape[0]
+    if x.rank > 1 and equal(size, groups) is False and equal(size, x.shape[1]):
         return GroupNormalization(node)
-    moments = _moments(node, _into_groups(node, x), (2,))
+    moments = moments_of(node, _into_groups(node, x, groups), (2,))
     scale, bias = (node.add(Unsqueeze((1,)), node.input(index)) for index in (1, 2))
-    standard = _standardize(node, moments, node.attr_float("epsilon", 1e-5), scale, bias, x.dtype)
+    standard = standardized(node, moments, node.attr_float("epsilon", 1e-5), scale, bias, x.dtype)
     return node.add(Reshape(x.shape, allow_zero=True), standard)
 
 
-def _into_groups(node: Node, x: Value) -> Value:
+def standardized_by_group(node: Node, x: Value, groups: int, epsilon: float) -> Value:
+    """`(x - mean) / sqrt(variance + epsilon)` by the moments of each group of channels, in the compute type of `x`."""
+    moments = moments_of(node, _into_groups(node, x, groups), (2,))
+    wide = moments.x.dtype
+    standard = standardized(node, moments, epsilon, node.constant(1.0, wide), None, wide)
+    return node.add(Reshape(x.shape, allow_zero=True), standard)
+
+
+def _into_groups(node: Node, x: Value, groups: int) -> Value:
     """`x [N, C, …]` as `[N, groups, rest]`."""
-    groups = node.attr_int("num_groups")
+    if x.rank < 2:
+        node.fail(f"the input is {x.type}, expected [N, C, ...]")
     channels = x.shape[1]
     if groups < 1 or (isinstance(channels, int) and channels % groups):
         node.fail(f"{channels} channels do not divide into {groups} groups")
@@ -204,14 +211,14 @@ def RMSNormalization(node: Node) -> Value:
     """`x / sqrt(mean(x²) + epsilon) * scale` over the axes from `axis` on."""
     x = node.input(0)
     axes = range(normalize_axis(node.attr_int("axis", -1), x.rank), x.rank)
-    return root_mean_square(node, _stashed(node, x), axes, node.attr_float("epsilon", 1e-5), node.input(1), x.dtype)[0]
+    return root_mean_square(node, stashed(node, x), axes, node.attr_float("epsilon", 1e-5), node.input(1), x.dtype)[0]
 
 
 def root_mean_square(
     node: Node, x: Value, axes: Sequence[int], epsilon: float, scale: Value, result: DType
 ) -> tuple[Value, Value]:
     """`x / sqrt(mean(x²) + epsilon) * scale` rounded once to `result`, and 1 / sqrt(mean(x²) + epsilon)."""
-    mean = _mean(node, node.pointwise(lambda x: x * x, x), axes)
+    mean = mean_over(node, node.pointwise(lambda x: x * x, x), axes)
     inverse = node.pointwise(lambda m: 1.0 / (m + epsilon).sqrt(), mean)
     scaled = node.pointwise(lambda x, i, s: x * i * s, x, inverse, node.builder.convert(scale, x.dtype))
     return node.builder.convert(scaled, result), inverse
@@ -221,6 +228,8 @@ def root_mean_square(
 def LRN(node: Node) -> Value:
     """`x / (bias + alpha/size * s)^beta`, s being the sum of squares over `size` neighbouring channels."""
     x = node.input(0)
+    if x.rank < 2:
+        node.fail(f"the input is {x.type}, expected [N, C, ...]")
     size = node.attr_int("size")
     alpha, beta, bias = node.attr_float("alpha", 1e-4), node.attr_float("beta", 0.75), node.attr_float("bias", 1.0)
     wide = node.builder.convert(x, x.dtype.compute)
@@ -253,53 +262,6 @@ def LpNormalization(node: Node) -> Value:
 def MeanVarianceNormalization(node: Node) -> Value:
     """`(x - mean) / (deviation + 1e-9)` over `axes`."""
     x = node.input(0)
-    moments = _moments(node, x, node.attr_ints("axes", (0, 2, 3)))
+    moments = moments_of(node, x, node.attr_ints("axes", (0, 2, 3)))
     standard = node.pointwise(lambda x, m, v: (x - m) / (v.sqrt() + 1e-9), moments.x, moments.mean, moments.variance)
     return node.builder.convert(standard, x.dtype)
-
-
-def _skipped(node: Node, bias: int) -> tuple[Value, Value]:
-    """Input + skip (+ bias, at that index): in the compute type, and rounded to the type of the input."""
-    x, gamma = node.input(0), node.input(2)
-    if x.rank not in (2, 3):
-        node.fail(f"the input is {x.type}, expected rank 2 or 3")
-    if gamma.rank != 1 or equal(gamma.shape[0], x.shape[-1]) is False:
-        node.fail(f"gamma is {gamma.type}, expected [{x.shape[-1]}]")
-    if any(value.dtype is not x.dtype for value in node.inputs if value is not None):
-        node.fail(f"the inputs have different element types, expected {x.dtype}")
-    terms = [node.builder.convert(value, x.dtype.compute) for value in (x, node.input(1))]
-    offset = node.optional(bias)
-    if offset is not None:
-        terms.append(node.builder.convert(offset, x.dtype.compute))
-    total = node.pointwise((lambda x, s, b: x + s + b) if offset is not None else (lambda x, s: x + s), *terms)
-    return total, node.builder.convert(total, x.dtype)
-
-
-@onnx_op("SkipLayerNormalization", domain=CONTRIB)
-def SkipLayerNormalization(node: Node) -> Sequence[Value]:
-    """Layer normalisation of input + skip + bias over the last axis; the sum is the fourth result."""
-    total, rounded = _skipped(node, 4)
-    moments = _moments(node, total, (total.rank - 1,))
-    epsilon = node.attr_float("epsilon", 1e-12)
-    y, inverse = _normalize(node, moments, epsilon, node.input(2), node.optional(3), node.input(0).dtype)
-    return (y, moments.mean, inverse, rounded)[: node.output_count]
-
-
-@onnx_op("SkipSimplifiedLayerNormalization", domain=CONTRIB)
-def SkipSimplifiedLayerNormalization(node: Node) -> Sequence[Value | None]:
-    """Root-mean-square normalisation of input + skip + bias over the last axis; the sum is the fourth result."""
-    total, rounded = _skipped(node, 3)
-    epsilon = node.attr_float("epsilon", 1e-12)
-    y, inverse = root_mean_square(node, total, (total.rank - 1,), epsilon, node.input(2), node.input(0).dtype)
-    # Nothing says what "mean" is here: ONNX Runtime leaves it unset, MIGraphX gives the mean of the squares.
-    squares = _mean(node, node.pointwise(lambda x: x * x, total), (total.rank - 1,)) if node.wants(1) else None
-    return (y, squares, inverse, rounded)[: node.output_count]
-
-
-@onnx_op("SimplifiedLayerNormalization", domain=CONTRIB)
-def SimplifiedLayerNormalization(node: Node) -> Sequence[Value]:
-    """Root-mean-square normalisation over the axes from `axis` on; also gives 1 / root."""
-    x = node.input(0)
-    axes = range(normalize_axis(node.attr_int("axis", -1), x.rank), x.rank)
-    epsilon = node.attr_float("epsilon", 1e-5)
-    return root_mean_square(node, _stashed(node, x), axes, epsilon, node.input(1), x.dtype)[: node.output_count]

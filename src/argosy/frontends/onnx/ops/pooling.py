@@ -12,7 +12,7 @@ from argosy.ops.pooling import Pool
 from argosy.ops.reduce import Reduce
 
 
-def _pool(
+def pool_op(
     node: Node,
     kind: str,
     *,
@@ -21,6 +21,7 @@ def _pool(
     column_major: bool = False,
     count_pads: bool = False,
 ) -> Pool:
+    """The op that the node's attributes describe."""
     kernel = node.attr_ints("kernel_shape")
     ones = (1,) * len(kernel)
     return Pool(
@@ -42,20 +43,20 @@ def _pool(
 def MaxPool(node: Node) -> Sequence[Value]:
     """The greatest element of every window, and where it is."""
     column_major = node.attr_flag("storage_order")
-    return node.add_all(_pool(node, "max", with_indices=node.wants(1), column_major=column_major), node.input(0))
+    return node.add_all(pool_op(node, "max", with_indices=node.wants(1), column_major=column_major), node.input(0))
 
 
 @onnx_op("AveragePool")
 def AveragePool(node: Node) -> Value:
     """The average of every window."""
-    return node.add(_pool(node, "average", count_pads=node.attr_flag("count_include_pad")), node.input(0))
+    return node.add(pool_op(node, "average", count_pads=node.attr_flag("count_include_pad")), node.input(0))
 
 
 @onnx_op("LpPool")
 def LpPool(node: Node) -> Value:
     """The p-norm of every window; in opset 1 `p` is a float."""
     p = int(node.attr_float("p", 2.0)) if node.version < 2 else node.attr_int("p", 2)
-    return node.add(_pool(node, "lp", p=p), node.input(0))
+    return node.add(pool_op(node, "lp", p=p), node.input(0))
 
 
 def _reduce_spatial(node: Node, kind: str, x: Value) -> Value:
@@ -78,6 +79,8 @@ def GlobalAveragePool(node: Node) -> Value:
 def GlobalLpPool(node: Node) -> Value:
     """The p-norm over all spatial axes; in opset 1 `p` is a float."""
     p = node.attr_float("p", 2.0) if node.version < 2 else float(node.attr_int("p", 2))
+    if p <= 0:
+        node.fail(f"attribute 'p' is {p:g}, expected a positive number")
     x = node.input(0)
     wide = x.dtype.compute
     if p == 2.0:

@@ -47,7 +47,11 @@ def DequantizeLinear(node: Node) -> Value:
 @onnx_op("DynamicQuantizeLinear", since=11)
 def DynamicQuantizeLinear(node: Node) -> Sequence[Value]:
     """To uint8 by the range of x, widened to hold 0; the scale of an empty range is 1."""
-    x = node.input(0)
+    return quantize_by_range(node, node.input(0))
+
+
+def quantize_by_range(node: Node, x: Value) -> tuple[Value, Value, Value]:
+    """What DynamicQuantizeLinear gives: x in uint8, its scale and its zero point."""
     greatest, least = (node.add(Reduce(kind, (), keep_dims=False), x) for kind in ("max", "min"))
 
     def step(high: Expr, low: Expr) -> Expr:
@@ -100,7 +104,12 @@ def _requantized(node: Node, sums: Value, factors: Sequence[Value], zero_point: 
 @onnx_op("QLinearConv", since=10)
 def QLinearConv(node: Node) -> Value:
     """A convolution of quantised tensors, quantised again; the weight's scale and zero point may be per channel."""
-    x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero = (node.input(index) for index in range(8))
+    return quantized_conv(node, node.input(0))
+
+
+def quantized_conv(node: Node, x: Value) -> Value:
+    """QLinearConv of `x [N, C, …]`, with all else from the node."""
+    x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero = (node.input(index) for index in range(1, 8))
     sums = _integer_conv(node, x, x_zero, w, w_zero, node.optional(8))
     return _requantized(node, sums, (x_scale, y_scale, _placed(node, w_scale, 1, x.rank)), y_zero, y_zero.dtype)
 
