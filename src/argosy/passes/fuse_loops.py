@@ -20,7 +20,7 @@ from typing import Final
 from argosy.ir.builder import Builder
 from argosy.ir.dim import equal
 from argosy.ir.module import Constant, Instruction, Module, Value
-from argosy.ir.types import TensorType
+from argosy.ir.types import TensorType, type_symbols
 from argosy.ops.fused import Fused
 from argosy.passes.manager import PassContext, register_pass
 from argosy.rewrite.rebuild import map_bodies
@@ -58,19 +58,22 @@ class FuseLoops:
     def run(self, module: Module, context: PassContext) -> Module:
         """The module with its kernels fused; bodies of control ops too."""
         groups = self._groups(module)
-        if not groups:
+        if not groups and not any(instruction.op.modules() for instruction in module.instructions):
             return module
         return _Emit(module, groups, lambda body: self.run(body, context)).run()
 
     def _groups(self, module: Module) -> dict[Instruction, _Group]:
         """The group of every root."""
         results = {value.instruction for value in module.results}
+        apart = _defining(module)
         readers: dict[Instruction, list[_Group | None]] = {}
         roots: dict[Instruction, _Group] = {}
         for instruction in reversed(module.instructions):
             if isinstance(instruction.op, Constant):
                 continue
-            joined = self._place(instruction, readers.get(instruction, []), roots, is_result=instruction in results)
+            joined: list[_Group | None] = [None]
+            if instruction not in apart:
+                joined = self._place(instruction, readers.get(instruction, []), roots, is_result=instruction in results)
             for operand in instruction.operands:
                 if operand is not None:
                     readers.setdefault(operand.instruction, []).extend(joined)
@@ -127,6 +130,18 @@ class FuseLoops:
             return False
         # Broadcast values would be computed again for every repetition.
         return not _repeats(member, source)
+
+
+def _defining(module: Module) -> set[Instruction]:
+    """The instructions that give a symbol its value: sizes must be known before a kernel can loop over them."""
+    known = {symbol.name for parameter in module.parameters for symbol in type_symbols(parameter.types[0])}
+    found: set[Instruction] = set()
+    for instruction in module.instructions:
+        symbols = {symbol.name for kind in instruction.types for symbol in type_symbols(kind)}
+        if not symbols <= known:
+            found.add(instruction)
+            known |= symbols
+    return found
 
 
 def _ranked(instruction: Instruction) -> bool:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from argosy.artifact.encode import Encoder, encode_symbols
 from argosy.artifact.plan import (
+    ArenaRecord,
     BindingRecord,
     BufferRecord,
     CallStep,
@@ -28,11 +29,10 @@ from argosy.artifact.plan import (
     StraightBlock,
 )
 from argosy.errors import CompileError
-from argosy.ir.builder import Builder
 from argosy.ir.dim import DimLike, lone_symbol
 from argosy.ir.literal import Literal
-from argosy.ir.module import Constant, Instruction, Module, Value
-from argosy.ir.types import TensorType, Type
+from argosy.ir.module import Constant, Instruction, Module, Parameter, Value
+from argosy.ir.types import TensorType, Type, type_symbols
 from argosy.ops.fused import Fused
 from argosy.options import CompileOptions
 from argosy.passes.fuse_loops import ANCHORS
@@ -41,10 +41,11 @@ from argosy.targets.cpu.codegen.element import DeclinedError
 from argosy.targets.cpu.codegen.kernel import Kernel
 from argosy.targets.cpu.solution import Problem, Solution, solutions_for
 
-__all__ = ["LoweredModule", "lower_module"]
+__all__ = ["LoweredModule", "lone_module", "lower_module"]
 
 log = logging.getLogger("argosy.cpu")
 _ALIASES = frozenset({"reshape", "squeeze", "unsqueeze"})
+_ALIGNMENT = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +85,7 @@ class _Draft:
     def result(self, index: int = 0) -> int:
         """The buffer of a result."""
         if index not in self.results:
-            self.results[index] = self.lowering.buffer("planned", self.instruction.types[index])
+            self.results[index] = self.lowering.memory(self.instruction.types[index])
         return self.results[index]
 
     def is_weight(self, index: int) -> bool:
@@ -93,7 +94,11 @@ class _Draft:
 
     def temporary(self, kind: TensorType) -> int:
         """A buffer for the steps of this op."""
-        return self.lowering.buffer("planned", kind)
+        return self.lowering.memory(kind)
+
+    def undefined(self, index: int = 0) -> Sequence[tuple[str, int]]:
+        """Symbols that only this op gives a value: their names and axes in a result."""
+        return self.lowering.undefined(self.instruction.types[index])
 
     def prepared(self, kernel: Kernel, reads: Sequence[int], kind: TensorType) -> int:
         """A buffer made from weights, once at load."""
@@ -139,6 +144,7 @@ class _Lowering:
         self._buffers: list[BufferRecord] = []
         self._numbers: dict[Value, int] = {}
         self._bound: set[str] = set()
+        self._early: frozenset[str] = frozenset()
         self._kernels: dict[str, Kernel] = {}
         self._body: list[Step] = []
         self._prepare: list[Step] = []
@@ -155,6 +161,7 @@ class _Lowering:
             self._numbers[parameter.result()] = number
             inputs.append(BindingRecord(parameter.names[0], number))
             shapes += [InputDim(name, place, axis) for name, axis in self._new_symbols(kind)]
+        self._early = frozenset(self._bound)
         for instruction in module.instructions:
             self._instruction(instruction)
         outputs = tuple(
@@ -168,6 +175,7 @@ class _Lowering:
             (StraightBlock(tuple(self._body)),),
             symbols=encode_symbols(self._encoder.symbols.values()),
             shapes=tuple(shapes),
+            arenas=(ArenaRecord("host", _ALIGNMENT),),
             code=(CodeRecord("code/kernels.so", "elf"),) if self._kernels else (),
             prepare=self._prepare_records(),
             modules=self._encoder.modules,
@@ -186,6 +194,18 @@ class _Lowering:
         self._buffers.append(BufferRecord(kind, self._encoder.type(of), **fields))  # type: ignore[arg-type]
         return len(self._buffers) - 1
 
+    def memory(self, of: Type) -> int:
+        """A buffer for kernels to write: in the arena where its size is known when a run begins."""
+        if all(symbol.name in self._early for symbol in type_symbols(of)):
+            return self.buffer("planned", of, arena=0)
+        return self.buffer("pooled", of)
+
+    def undefined(self, kind: Type) -> list[tuple[str, int]]:
+        """The symbols in a type that have no value yet, and their axes."""
+        dims = kind.dims if isinstance(kind, TensorType) and kind.dims is not None else ()
+        lone = ((lone_symbol(dim), axis) for axis, dim in enumerate(dims))
+        return [(symbol.name, axis) for symbol, axis in lone if symbol is not None and symbol.name not in self._bound]
+
     def number(self, value: Value) -> int:
         """The buffer of a value."""
         return self._numbers[value]
@@ -199,14 +219,9 @@ class _Lowering:
         return str(self._encoder.symbols[name])
 
     def _new_symbols(self, kind: Type) -> list[tuple[str, int]]:
-        found = []
-        if isinstance(kind, TensorType) and kind.dims is not None:
-            for axis, dim in enumerate(kind.dims):
-                symbol = lone_symbol(dim)
-                if symbol is not None and symbol.name not in self._bound:
-                    self._bound.add(symbol.name)
-                    found.append((symbol.name, axis))
-        return found
+        found = dict(reversed(self.undefined(kind)))
+        self._bound.update(found)
+        return list(found.items())
 
     # Instructions
 
@@ -235,10 +250,9 @@ class _Lowering:
         if not inner or any(step.op.name not in _ALIASES for step in inner) or instruction.operands[0] is None:
             return False
         source = self.number(instruction.operands[0])
-        self._encoder.type(instruction.types[0])
-        if self._buffers[source].kind not in ("planned", "value", "pooled"):
+        if self._buffers[source].kind not in ("planned", "pooled", "view") or self.undefined(instruction.types[0]):
             return False  # an input or a weight is copied, so that each buffer has one owner
-        self._numbers[instruction.result()] = self.buffer("alias", instruction.types[0], of=source)
+        self._numbers[instruction.result()] = self.buffer("view", instruction.types[0], base=source)
         return True
 
     def _solutions(self, instruction: Instruction) -> list[Solution]:
@@ -271,7 +285,8 @@ class _Lowering:
         if isinstance(op, Fused):
             anchor = next((i for i in op.module.instructions if i.op.name in ANCHORS), None)
             return Problem(op.module, anchor, self._arch, self._options)
-        return Problem(lone_module(instruction), instruction, self._arch, self._options)
+        module = lone_module(instruction)
+        return Problem(module, module.instructions[0], self._arch, self._options)
 
     def _commit(self, draft: _Draft) -> None:
         for kernel in draft.kernels:
@@ -306,11 +321,23 @@ class _Lowering:
 
 
 def lone_module(instruction: Instruction) -> Module:
-    """An instruction that was not fused as a module of its own: its operands are the parameters."""
-    builder = Builder(instruction.op.name)
-    operands = [
-        None if operand is None else builder.parameter(f"x{index}", operand.type)
+    """An instruction that was not fused as a module of its own: its operands are the parameters, what is known stays."""
+    parameters = [
+        None if operand is None else _parameter(f"x{index}", operand)
         for index, operand in enumerate(instruction.operands)
     ]
-    values = builder.keep(instruction, operands)
-    return builder.module([(f"y{index}", value) for index, value in enumerate(values)])
+    operands = tuple(None if parameter is None else parameter.result() for parameter in parameters)
+    moved = Instruction(
+        instruction.op, operands, instruction.types, instruction.known, instruction.names, instruction.source
+    )
+    return Module(
+        instruction.op.name,
+        tuple(parameter for parameter in parameters if parameter is not None),
+        (moved,),
+        moved.results,
+        tuple(f"y{index}" for index in range(len(moved.types))),
+    )
+
+
+def _parameter(name: str, value: Value) -> Instruction:
+    return Instruction(Parameter(value.type), (), (value.type,), (value.known,), (name,))

@@ -58,6 +58,10 @@ class Steps(Protocol):
         """A buffer that lives as long as the steps of this op need it."""
         ...
 
+    def undefined(self, index: int = 0) -> Sequence[tuple[str, int]]:
+        """Symbols that only this op gives a value, by `define`: their names and axes in result `index`."""
+        ...
+
     def prepared(self, kernel: Kernel, reads: Sequence[int], kind: TensorType) -> int:
         """A buffer made from weights by a kernel, once at load."""
         ...
