@@ -135,7 +135,7 @@ def _argument(kind: Type, symbols: dict[str, int], rng: random.Random) -> Any:
             for symbol in symbols_in(dim):
                 symbols.setdefault(symbol.name, rng.choice(_SIZES))
         shape.append(dims.evaluate(dim, symbols))
-    if np.prod(shape, dtype=float) > _ELEMENTS:
+    if np.prod([max(size, 1) for size in shape], dtype=float) > _ELEMENTS:
         return None
     count = int(np.prod(shape))
     if kind.dtype.name == "string":

@@ -6,19 +6,24 @@ data-dependent instructions produce. Values are dropped after their last use.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from argosy.errors import ArgosyError, InternalError, UsageError
+from argosy.errors import ArgosyError, InternalError, ModelError, UsageError
+from argosy.ir.builder import KNOWN_LIMIT
 from argosy.ir.dim import lone_symbol
-from argosy.ir.module import Instruction, Module
+from argosy.ir.module import Instruction, Module, Parameter, Value
 from argosy.ir.op import Env
 from argosy.ir.types import TensorType, Type
 
 __all__ = ["Interpreter", "Observer", "bind_symbols", "evaluate", "run_module"]
+
+_ADDRESSABLE: Final = 1 << 47
+"""Bytes that a process can address."""
 
 Observer: TypeAlias = Callable[[Instruction, tuple[Any, ...]], None]
 
@@ -117,6 +122,9 @@ def evaluate(instruction: Instruction, env: Env, inputs: Sequence[Any]) -> tuple
     except MemoryError:
         raise
     except Exception as error:
+        objection = _objection(instruction, env, inputs)
+        if objection is not None:
+            raise objection.at(instruction.source or instruction.op.name) from None
         shapes = ", ".join("absent" if value is None else str(list(np.shape(value))) for value in inputs)
         raise InternalError(
             f"evaluating {instruction.op.name} failed: {type(error).__name__}: {error} (operand shapes: {shapes})",
@@ -125,6 +133,40 @@ def evaluate(instruction: Instruction, env: Env, inputs: Sequence[Any]) -> tuple
     if len(results) != len(instruction.types):
         raise InternalError(f"{instruction.op.name} gave {len(results)} results, declared {len(instruction.types)}")
     return results
+
+
+def _objection(instruction: Instruction, env: Env, inputs: Sequence[Any]) -> ModelError | None:
+    """What the op's own rules have against the real shapes: some of them may not have been known before."""
+    values = [
+        None if operand is None else _actual(operand.type, value)
+        for operand, value in zip(instruction.operands, inputs, strict=True)
+    ]
+    try:
+        types = instruction.op.bind(env.symbols).result_types(*values)
+    except ModelError as error:
+        return error
+    except Exception:  # noqa: BLE001 - then the first error is the one to tell
+        return None
+    for kind in types:
+        if isinstance(kind, TensorType) and _bytes(kind) > _ADDRESSABLE:
+            return ModelError(f"the result {kind} is larger than memory can be")
+    return None
+
+
+def _bytes(kind: TensorType) -> int:
+    sizes = [size for size in kind.dims or () if isinstance(size, int)]
+    return math.prod(sizes) * kind.dtype.numpy.itemsize
+
+
+def _actual(kind: Type, value: Any) -> Value:
+    """A parameter whose type, and whose known value, are those of `value`."""
+    known = None
+    if isinstance(kind, TensorType):
+        array = np.asarray(value)
+        kind = kind.with_dims(array.shape)
+        if array.size <= KNOWN_LIMIT and array.dtype.kind in "iub":
+            known = array.astype(object)
+    return Instruction(Parameter(kind), (), (kind,), (known,), ("",)).result()
 
 
 _PREPARED: WeakKeyDictionary[Module, Interpreter] = WeakKeyDictionary()

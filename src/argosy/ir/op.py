@@ -154,7 +154,7 @@ def _check_dims(shape: Dims) -> None:
 
 def _plain(value: Known) -> Array:
     """An object array of plain numbers as a numeric array."""
-    return np.array(value.tolist(), dtype=None if value.size else np.int64)
+    return np.array(value.tolist(), dtype=None if value.size else np.int64).reshape(value.shape)
 
 
 def register(cls: C) -> C:

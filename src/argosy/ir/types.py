@@ -28,8 +28,8 @@ __all__ = [
 
 Dims: TypeAlias = tuple[DimLike, ...]
 
-MAX_RANK: Final = 64
-"""Axes that a tensor may have: as many as numpy allows."""
+MAX_RANK: Final = 32
+"""Axes that a tensor may have: with as many, all of numpy works."""
 
 
 class UnrankedError(Exception):

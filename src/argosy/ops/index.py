@@ -10,12 +10,12 @@ import numpy as np
 
 from argosy.errors import ModelError
 from argosy.ir import dim as dims
-from argosy.ir.dim import Dim, DimLike
+from argosy.ir.dim import Dim, DimLike, equal
 from argosy.ir.dtype import BOOL, INT64
 from argosy.ir.module import Value
 from argosy.ir.op import Known, Op, fresh, register
 from argosy.ir.types import TensorType, Type
-from argosy.ops.operands import present, steering
+from argosy.ops.operands import number, present, single, steering
 from argosy.ops.scatter import ScatterElements, ScatterND, along_axis, check_indices, in_range, tuple_index
 from argosy.ops.shapes import normalize_axis, product
 from argosy.ops.view import Broadcast
@@ -100,13 +100,15 @@ class GatherND(Op):
         depth = indices.shape[-1]
         if isinstance(depth, Dim):
             return (x.with_dims(None),)
-        if self.batch_dims + depth > x.rank:
+        if depth < 1 or self.batch_dims + depth > x.rank:
             raise ModelError(f"{depth} coordinates after {self.batch_dims} batch dims do not fit into {x}")
         return (x.with_dims((*indices.shape[:-1], *x.shape[self.batch_dims + depth :])),)
 
     def evaluate(self, *values: Any) -> tuple[Any, ...]:
         x, indices = np.asarray(values[0]), np.asarray(values[1])
         batch = self.batch_dims
+        if x.shape[:batch] != indices.shape[:batch]:
+            raise ModelError(f"the batch dims {list(x.shape[:batch])} and {list(indices.shape[:batch])} differ")
         places = tuple_index(indices, x.shape[batch:])
         # Batch coordinates as open grids that broadcast against the others.
         rank = indices.ndim - 1
@@ -130,11 +132,13 @@ class OneHot(Op):
 
     def infer(self, *operands: Value | None) -> tuple[Type, ...]:
         indices, depth, values = (present(operand) for operand in operands)
-        known = steering(None, depth)
-        size = known[0] if known else fresh("depth")
+        size = single(depth, "the depth")
+        size = fresh("depth") if size is None else size
         axis = normalize_axis(self.axis, indices.rank + 1)
         if not isinstance(size, Dim):
-            size = int(size)  # the depth may be a float
+            size = _depth(size)
+        if values.rank != 1 or equal(values.shape[0], 2) is False:
+            raise ModelError(f"the values are {values.type}, expected two: off and on")
         return (values.tensor.with_dims((*indices.shape[:axis], size, *indices.shape[axis:])),)
 
     def infer_unranked(self, *operands: Value | None) -> tuple[Type, ...]:
@@ -142,7 +146,9 @@ class OneHot(Op):
 
     def evaluate(self, *values: Any) -> tuple[Any, ...]:
         indices, depth, choices = (np.asarray(value) for value in values)
-        size = int(depth.reshape(-1)[0])
+        size = _depth(number(depth, "the depth"))
+        if choices.shape != (2,):
+            raise ModelError(f"the values have the shape {list(choices.shape)}, expected two: off and on")
         places = indices.astype(np.int64)
         places = np.where(places < 0, places + size, places)
         axis = normalize_axis(self.axis, indices.ndim + 1)
@@ -150,6 +156,13 @@ class OneHot(Op):
         shape[axis] = size
         hot = np.expand_dims(places, axis) == np.arange(size).reshape(shape)
         return (choices[hot.astype(np.int8)],)
+
+
+def _depth(value: Any) -> int:
+    """The size of the new axis; ONNX allows a float for it."""
+    if not 0 <= value < 1 << 63:
+        raise ModelError(f"the depth is {value}, expected a size")
+    return int(value)
 
 
 @register
@@ -285,12 +298,14 @@ class Triangle(Op):
         tensor = present(operands[0]).tensor
         if tensor.rank < 2:
             raise ModelError(f"found {tensor}, expected at least two axes")
+        if len(operands) > 1 and operands[1] is not None:
+            single(operands[1], "the diagonal")
         return (tensor,)
 
     def evaluate(self, *values: Any) -> tuple[Any, ...]:
         x, k = (*values, None)[:2]
         x = np.asarray(x)
-        diagonal = 0 if k is None else int(np.asarray(k).reshape(-1)[0])
+        diagonal = 0 if k is None else int(number(k, "the diagonal"))
         rows, columns = np.arange(x.shape[-2])[:, None], np.arange(x.shape[-1])[None, :]
         kept = columns - rows >= diagonal if self.upper else columns - rows <= diagonal
         return (np.where(kept, x, np.zeros((), x.dtype)),)

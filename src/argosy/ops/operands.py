@@ -7,6 +7,7 @@ known; `evaluate` asks `ints`, which answers in numbers.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,7 +19,17 @@ from argosy.ir.module import Value
 from argosy.ir.op import fresh
 from argosy.ir.types import MAX_RANK, Dims
 
-__all__ = ["ints", "length", "numbers", "present", "shape_text", "steering", "unknown_dims"]
+__all__ = [
+    "ints",
+    "length",
+    "number",
+    "numbers",
+    "present",
+    "shape_text",
+    "single",
+    "steering",
+    "unknown_dims",
+]
 
 
 def present(operand: Value | None) -> Value:
@@ -43,6 +54,26 @@ def numbers(attribute: Sequence[int] | None, operand: Value | None) -> tuple[int
     if found is None or any(isinstance(value, Dim) for value in found):
         return None
     return tuple(int(value) for value in found)
+
+
+def single(operand: Value | None, what: str) -> Any:
+    """The one element of an operand, where it is known (a number or a Dim), else None.
+
+    Raises ModelError for an operand that surely has another number of elements; `what` names it.
+    """
+    tensor = present(operand).tensor
+    if tensor.dims is not None and all(isinstance(dim, int) for dim in tensor.dims) and math.prod(tensor.dims) != 1:
+        raise ModelError(f"{what} is {tensor}, expected one number")
+    known = steering(None, operand)
+    return known[0] if known else None
+
+
+def number(value: Any, what: str) -> Any:
+    """The one element of a run-time value; raises ModelError where it has another number of elements."""
+    array = np.asarray(value)
+    if array.size != 1:
+        raise ModelError(f"{what} has the shape {list(array.shape)}, expected one number")
+    return array.reshape(-1)[0]
 
 
 def length(operand: Value | None) -> int | None:

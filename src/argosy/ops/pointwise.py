@@ -48,7 +48,7 @@ class Pointwise(Op):
         types = [_present(operand).dtype for operand in operands]
         if not any(isinstance(item, Dim) for array in arrays if array is not None for item in array.flat):
             plain = [
-                np.array(array.tolist(), dtype=kind.numpy)
+                np.array(array.tolist(), dtype=kind.numpy).reshape(array.shape)  # of an empty one, tolist drops axes
                 for array, kind in zip(arrays, types, strict=True)
                 if array is not None
             ]
@@ -133,7 +133,7 @@ def _dims_step(step: Step, args: list[Any], kinds: list[DType]) -> Known | None:
             np.frompyfunc(lambda item: item if isinstance(item, Dim) else int(item), 1, 1)(args[0]), object
         )
     if step.primitive == "select":
-        return np.where(np.asarray(args[0].tolist(), dtype=bool), args[1], args[2]).astype(object)
+        return np.where(args[0].astype(bool), args[1], args[2]).astype(object)
     if step.primitive == "div":
         return _dims_div(args)
     function = _ON_DIMS.get(step.primitive)

@@ -76,7 +76,9 @@ class Reduce(Op):
         combine, empty = _ON_DIMS[self.kind]
         reduced = self._reduced(axes, x.known.ndim)
         kept = [i for i in range(x.known.ndim) if i not in reduced]
-        rows = x.known.transpose([*kept, *reduced]).reshape(*(x.known.shape[i] for i in kept), -1)
+        rows = x.known.transpose([*kept, *reduced]).reshape(
+            *(x.known.shape[i] for i in kept), math.prod(x.known.shape[i] for i in reduced)
+        )
         if not rows.shape[-1] and empty is None:
             return None
         result = np.empty(rows.shape[:-1], dtype=object)

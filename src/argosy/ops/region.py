@@ -90,6 +90,10 @@ class RegionAlign(Op):
         return (convert(result, dtype),)
 
     def _pool(self, image: Array, region: Array) -> Array:
+        if not image.size:
+            return np.zeros((image.shape[0], *self.output), image.dtype)
+        if not np.isfinite(region).all():
+            raise ModelError(f"a region is {region.tolist()}, expected finite numbers")
         axes = []
         for axis, (start, end) in enumerate(((region[1], region[3]), (region[0], region[2]))):
             length = end - start if self.half_pixel else max(end - start, 1.0)

@@ -12,7 +12,7 @@ from argosy.ir.dtype import dtype_of
 from argosy.ir.module import Value
 from argosy.ir.op import Op, register
 from argosy.ir.types import Type
-from argosy.ops.operands import numbers, present
+from argosy.ops.operands import number, present, single
 from argosy.ops.shapes import normalize_axis
 
 __all__ = ["Cumulative"]
@@ -35,14 +35,14 @@ class Cumulative(Op):
     def infer(self, *operands: Value | None) -> tuple[Type, ...]:
         if self.kind not in ("sum", "prod"):
             raise ModelError(f"the kind is {self.kind!r}, expected sum or prod")
-        x, axis = present(operands[0]).tensor, numbers(None, operands[1])
-        if axis and x.dims is not None:
-            normalize_axis(axis[0], x.rank)
+        x, axis = present(operands[0]).tensor, single(operands[1], "the axis")
+        if isinstance(axis, int) and x.dims is not None:
+            normalize_axis(axis, x.rank)
         return (x,)
 
     def evaluate(self, *values: Any) -> tuple[Any, ...]:
         x = np.asarray(values[0])
-        axis = normalize_axis(int(np.asarray(values[1]).reshape(-1)[0]), x.ndim)
+        axis = normalize_axis(int(number(values[1], "the axis")), x.ndim)
         wide = dtype_of(x.dtype).compute.numpy
         run = np.flip(x, axis) if self.reverse else x
         run = (np.cumsum if self.kind == "sum" else np.cumprod)(run, axis, dtype=wide)

@@ -14,7 +14,7 @@ from argosy.ir.dtype import INT64, Array
 from argosy.ir.module import Value
 from argosy.ir.op import Op, fresh, register
 from argosy.ir.types import TensorType, Type
-from argosy.ops.operands import present, steering
+from argosy.ops.operands import number, present, single, steering
 from argosy.ops.shapes import normalize_axis, product
 
 __all__ = ["NonMaxSuppression", "TopK", "Unique"]
@@ -35,12 +35,12 @@ class TopK(Op):
     sorted: bool = True
 
     def infer(self, *operands: Value | None) -> tuple[Type, ...]:
-        x, k = present(operands[0]).tensor, steering(None, operands[1])
+        x, k = present(operands[0]).tensor, single(operands[1], "k")
         axis = normalize_axis(self.axis, x.rank)
         size = x.shape[axis]
-        if k and isinstance(k[0], int) and isinstance(size, int) and not 0 <= k[0] <= size:
-            raise ModelError(f"k is {k[0]}, expected 0..{size}, the size of axis {axis}")
-        kept: DimLike = k[0] if k else fresh("k", upper=dims.bounds(size)[1])
+        if isinstance(k, int) and isinstance(size, int) and not 0 <= k <= size:
+            raise ModelError(f"k is {k}, expected 0..{size}, the size of axis {axis}")
+        kept: DimLike = fresh("k", upper=dims.bounds(size)[1]) if k is None else k
         shape = (*x.shape[:axis], kept, *x.shape[axis + 1 :])
         return (x.with_dims(shape), TensorType(INT64, shape))
 
@@ -48,7 +48,7 @@ class TopK(Op):
         return (TensorType(present(operands[0]).dtype, None), TensorType(INT64, None))
 
     def evaluate(self, *values: Any) -> tuple[Any, ...]:
-        x, k = np.asarray(values[0]), int(np.asarray(values[1]).reshape(-1)[0])
+        x, k = np.asarray(values[0]), int(number(values[1], "k"))
         axis = normalize_axis(self.axis, x.ndim)
         size = x.shape[axis]
         if not 0 <= k <= size:

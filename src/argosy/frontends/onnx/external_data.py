@@ -46,6 +46,8 @@ class ExternalData:
                 where=where,
                 hint="give the path of the model instead of its bytes",
             )
+        if "\0" in location:
+            raise ModelError(f"external file {location!r} is no file name", where=where)
         root = self._folder.resolve()
         path = (root / location).resolve()
         if not location or Path(location).is_absolute() or not path.is_relative_to(root):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -13,7 +14,7 @@ from argosy.ir.dtype import Array, DType
 from argosy.ir.module import Value
 from argosy.ops.trees import LEAF, TreeEnsemble
 
-__all__ = ["Branches", "Forest", "Weights"]
+__all__ = ["Branches", "Forest", "Weights", "same_length"]
 
 _NAMES = {
     "BRANCH_LEQ": 0,
@@ -68,6 +69,14 @@ class Forest:
     @staticmethod
     def from_lists(node: Node, weights: str, ids: str) -> Forest:
         """The forest in the attributes `nodes_…` and `<weights>_…` of the classifier and the regressor."""
+        same_length(
+            node,
+            *("nodes_treeids", "nodes_nodeids", "nodes_modes", "nodes_featureids", "nodes_truenodeids"),
+            *("nodes_falsenodeids", "nodes_values", "nodes_values_as_tensor", "nodes_missing_value_tracks_true"),
+        )
+        same_length(
+            node, f"{weights}_treeids", f"{weights}_nodeids", ids, f"{weights}_weights", f"{weights}_weights_as_tensor"
+        )
         trees, numbers = node.attr_ints("nodes_treeids"), node.attr_ints("nodes_nodeids")
         place = {key: index for index, key in enumerate(zip(trees, numbers, strict=True))}
         modes = np.array([_mode(name) for name in node.attr_strings("nodes_modes")], np.uint8)
@@ -122,6 +131,19 @@ class Forest:
         )
         constants = [node.constant(operand) for operand in operands]
         return node.add(TreeEnsemble(aggregate, targets, self.depth, dtype), x, *constants)
+
+
+def same_length(node: Node, *names: str) -> None:
+    """Raise ModelError where attributes that are the columns of one table are not of one length."""
+    lengths: dict[str, int] = {}
+    for name in names:
+        entry = node.raw_attribute(name)
+        if entry is not None:
+            values = (entry.floats, entry.ints, entry.strings)
+            lengths[name] = math.prod(entry.t.dims) if entry.HasField("t") else max(map(len, values))
+    if len(set(lengths.values())) > 1:
+        told = ", ".join(f"{name} has {count}" for name, count in lengths.items())
+        node.fail(f"the attributes need one entry for each node: {told}")
 
 
 def _mode(name: str) -> int:

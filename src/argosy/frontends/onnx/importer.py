@@ -71,7 +71,8 @@ def load(source: str | Path | bytes | Any, options: ImportOptions | None = None)
             _refuse_unsupported(model)
         main = _import_main(model)
     except ArgosyError as error:
-        raise error.at(name) from None
+        error.at(name)
+        raise
     except RecursionError:
         raise ModelError("subgraphs or functions are nested too deeply", where=name) from None
     return Program(main, _metadata(proto))
@@ -132,6 +133,7 @@ def _import_main(model: Model) -> Module:
     for entry in entries:
         where = f"input {entry.name!r}"
         scope.define(entry.name, builder.parameter(entry.name, bound[entry.name]), where)
+    _refuse_twins([entry.name for entry in graph.output], "output")
     results = scope.import_graph(graph)
     for entry, (_, value) in zip(graph.output, results, strict=True):
         _check_output(entry, value, strict=model.options.strict)

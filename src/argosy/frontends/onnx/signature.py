@@ -51,6 +51,7 @@ class _Signature:
     inputs: tuple[_Parameter, ...]
     fewest: int
     most: int
+    since: int
 
     def parameter(self, index: int) -> _Parameter:
         """The parameter that input `index` stands for."""
@@ -68,6 +69,8 @@ def check_signature(
     if signature is None:
         return
     what = f"{proto.op_type} (opset {version})"
+    if signature.since > version:
+        _lenient(f"{proto.op_type} is an op from opset {signature.since} on, not of {version}", label, strict=strict)
     if len(inputs) > signature.most:
         _lenient(f"has {len(inputs)} inputs, {what} takes at most {signature.most}", label, strict=strict)
     for index, value in enumerate(inputs[: signature.most]):
@@ -122,13 +125,18 @@ def _signature(domain: str, name: str, version: int) -> _Signature | None:
     try:
         schema = onnx.defs.get_schema(name, version, domain)
     except onnx.defs.SchemaError:
-        return None
+        # Files name ops that their opset does not have yet; the first version is what they mean.
+        known = onnx.defs.get_all_schemas_with_history()
+        schemas = [entry for entry in known if (entry.domain, entry.name) == (domain, name)]
+        if not schemas:
+            return None
+        schema = min(schemas, key=lambda entry: entry.since_version)
     single = onnx.defs.OpSchema.FormalParameterOption.Single
     inputs = tuple(
         _Parameter(entry.name, entry.option == single, frozenset(entry.types), _taken(entry.types))
         for entry in schema.inputs
     )
-    return _Signature(inputs, schema.min_input, schema.max_input if inputs else 0)
+    return _Signature(inputs, schema.min_input, schema.max_input if inputs else 0, schema.since_version)
 
 
 def _taken(types: set[str]) -> frozenset[str]:

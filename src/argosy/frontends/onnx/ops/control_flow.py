@@ -83,7 +83,7 @@ def _stable_body(
     while True:
         body, captures = node.body("body", (*head, *kinds, *rest))
         given = [value.type for value in body.results[first_result : first_result + len(kinds)]]
-        if len(given) < len(kinds):
+        if len(body.results) < first_result + len(kinds):
             node.fail(f"the body gives {len(body.results)} results, expected at least {first_result + len(kinds)}")
         wider = [_widen(kind, other, namer, widened) for kind, other in zip(kinds, given, strict=True)]
         if wider == kinds:

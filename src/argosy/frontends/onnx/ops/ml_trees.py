@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from argosy.frontends.onnx.forest import Branches, Forest, Weights
+from argosy.frontends.onnx.forest import Branches, Forest, Weights, same_length
 from argosy.frontends.onnx.formulas import sigmoid
 from argosy.frontends.onnx.node import Node
 from argosy.frontends.onnx.registry import ML, onnx_op
@@ -95,6 +95,12 @@ def _code(node: Node, name: str, default: int, count: int) -> int:
 
 def _separate(node: Node) -> Forest:
     """Branches first, then leaves; a branch that asks for a member of a set becomes a chain of comparisons."""
+    same_length(
+        node,
+        *("nodes_modes", "nodes_splits", "nodes_featureids", "nodes_truenodeids", "nodes_falsenodeids"),
+        *("nodes_trueleafs", "nodes_falseleafs", "nodes_missing_value_tracks_true"),
+    )
+    same_length(node, "leaf_targetids", "leaf_weights")
     modes = node.attr_tensor("nodes_modes").array().reshape(-1).astype(np.int64)
     splits = node.attr_tensor("nodes_splits").array().reshape(-1)
     weights = node.attr_tensor("leaf_weights").array().reshape(-1)

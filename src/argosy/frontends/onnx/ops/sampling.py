@@ -49,8 +49,11 @@ def _roi_align(node: Node, *, half_pixel: bool) -> Value:
 @onnx_op("MaxRoiPool")
 def MaxRoiPool(node: Node) -> Value:
     """The greatest element of each bin of the regions."""
-    height, width = node.attr_ints("pooled_shape")
-    return node.add(MaxRegionPool((height, width), node.attr_float("spatial_scale", 1.0)), node.input(0), node.input(1))
+    output = node.attr_ints("pooled_shape")
+    if len(output) != 2:
+        node.fail(f"attribute 'pooled_shape' has {len(output)} entries, expected height and width")
+    op = MaxRegionPool((output[0], output[1]), node.attr_float("spatial_scale", 1.0))
+    return node.add(op, node.input(0), node.input(1))
 
 
 @onnx_op("DeformConv", since=19)

@@ -47,6 +47,8 @@ def _dft(node: Node, axis: int | None, axis_operand: Value | None) -> Value:
 def STFT(node: Node) -> Value:
     """The transforms of overlapping frames, each multiplied by the window."""
     x, window = node.input(0), node.optional(2)
+    if x.rank not in (2, 3) or (window is not None and window.rank != 1):
+        node.fail(f"the signal is {x.type}, expected [batch, length, 1 or 2] and a window of one axis")
     x = node.add(Unsqueeze((2,)), x) if x.rank == 2 else x
     step, length = _known(node, 1), _known(node, 3)
     length_operand = node.optional(3) if length is None else None
