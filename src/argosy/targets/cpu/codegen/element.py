@@ -23,11 +23,21 @@ from argosy.ir.op import Op
 from argosy.ops.joining import Split
 from argosy.ops.pointwise import Pointwise
 from argosy.ops.shapes import normalize_axis
+from argosy.registry import Registry
 from argosy.rewrite.view_chain import view_access
 from argosy.targets.cpu.codegen import scalar
 from argosy.targets.cpu.codegen.c_text import CText, strides
 
-__all__ = ["DeclinedError", "Elements", "element"]
+__all__ = [
+    "DeclinedError",
+    "Elements",
+    "axes_access",
+    "broadcast_access",
+    "element",
+    "op_of",
+    "present",
+    "split_access",
+]
 
 
 class DeclinedError(Exception):
@@ -37,7 +47,7 @@ class DeclinedError(Exception):
 Emitter = Callable[["Elements", Instruction, Access], str]
 E = TypeVar("E", bound=Emitter)
 A = TypeVar("A", bound=Op)
-_EMITTERS: dict[str, Emitter] = {}
+_EMITTERS: Registry[str, Emitter] = Registry("element emitter", "argosy.targets.cpu.codegen.emitters")
 
 
 def element(*names: str) -> Callable[[E], E]:
@@ -45,7 +55,7 @@ def element(*names: str) -> Callable[[E], E]:
 
     def enter(emitter: E) -> E:
         for name in names:
-            _EMITTERS[name] = emitter
+            _EMITTERS.add(name, emitter)
         return emitter
 
     return enter
