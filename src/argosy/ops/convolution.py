@@ -183,14 +183,14 @@ class ConvTranspose(Op):
         for what, given in (("output_padding", self.output_padding), ("output_shape", self.output_shape)):
             if given and len(given) != spatial:
                 raise ModelError(f"{what} has {len(given)} entries, expected {spatial}")
-        sizes, _ = self._geometry(x.shape[2:], weight.shape[2:])
+        sizes, _ = self.geometry(x.shape[2:], weight.shape[2:])
         return (TensorType(result, (x.shape[0], outputs, *sizes)),)
 
     def infer_unranked(self, *operands: Value | None) -> tuple[Type, ...]:
         x, weight, _ = _operands(operands, self.name)
         return (TensorType(product_dtype(x, weight, self.dtype), None),)
 
-    def _geometry(self, sizes: Dims, kernel: Dims) -> tuple[Dims, Dims]:
+    def geometry(self, sizes: Dims, kernel: Dims) -> tuple[Dims, Dims]:
         """Output sizes, and the begins of the pads."""
         rank = len(sizes)
         extra = self.output_padding or (0,) * rank
@@ -220,7 +220,7 @@ class ConvTranspose(Op):
         bias = rest[0] if rest else None
         dtype = self.dtype or dtype_of(x.dtype)
         kernel = weight.shape[2:]
-        sizes, begins = (tuple(map(int, part)) for part in self._geometry(x.shape[2:], kernel))
+        sizes, begins = (tuple(map(int, part)) for part in self.geometry(x.shape[2:], kernel))
         wide = carrier(dtype, weight.shape[0] * math.prod(kernel), x, weight)
         canvas = self._scatter(
             carried(x, wide), carried(weight, wide), [b + s for b, s in zip(begins, sizes, strict=True)]
@@ -251,7 +251,7 @@ class ConvTranspose(Op):
                 product = np.matmul(matrix, columns).reshape(batch, self.group, -1, *sizes)
                 places: tuple[Any, ...] = (..., *map(_every, offset, self.dilations, self.strides, sizes))
                 canvas[places] += product
-        return canvas.reshape(batch, -1, *canvas_sizes)
+        return canvas.reshape(batch, self.group * weight.shape[1], *canvas_sizes)
 
 
 def _every(offset: int, dilation: int, stride: int, size: int) -> slice:

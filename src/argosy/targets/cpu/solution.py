@@ -19,7 +19,7 @@ from argosy.registry import Registry
 from argosy.targets.cpu.arch import CpuArch
 from argosy.targets.cpu.codegen.kernel import Kernel
 
-__all__ = ["SOLUTIONS", "Problem", "Solution", "Steps", "register_solution", "solutions_for"]
+__all__ = ["SOLUTIONS", "OneKernel", "Problem", "Solution", "Steps", "register_solution", "solutions_for"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +94,24 @@ class Solution(ABC):
     @abstractmethod
     def lower(self, problem: Problem, config: Any, steps: Steps) -> None:
         """Write the steps. May raise DeclinedError where only the attempt shows that it can't."""
+
+
+class OneKernel(Solution):
+    """Base of the solutions that always apply and are one kernel over all parameters and results."""
+
+    @abstractmethod
+    def kernel(self, problem: Problem) -> Kernel:
+        """The kernel; raises DeclinedError where it can't be generated."""
+
+    def applies(self, problem: Problem) -> str:
+        del problem
+        return ""
+
+    def lower(self, problem: Problem, config: Any, steps: Steps) -> None:
+        del config
+        module = problem.module
+        reads = [steps.operand(index) for index in range(len(module.parameters))]
+        steps.call(self.kernel(problem), reads, [steps.result(index) for index in range(len(module.results))])
 
 
 SOLUTIONS: Registry[str, type[Solution]] = Registry("solution", "argosy.targets.cpu.solutions")

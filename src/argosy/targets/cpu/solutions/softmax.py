@@ -1,0 +1,20 @@
+"""Softmax."""
+
+from __future__ import annotations
+
+from argosy.targets.cpu.codegen.kernel import Kernel
+from argosy.targets.cpu.codegen.softmax import softmax_loops
+from argosy.targets.cpu.solution import OneKernel, Problem, register_solution
+
+__all__ = ["SoftmaxLoops"]
+
+
+@register_solution
+class SoftmaxLoops(OneKernel):
+    """Three passes over each row."""
+
+    name = "softmax loops"
+    anchors = frozenset({"softmax"})
+
+    def kernel(self, problem: Problem) -> Kernel:
+        return softmax_loops(problem.module, problem.anchor_instruction)
