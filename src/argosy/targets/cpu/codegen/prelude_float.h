@@ -57,3 +57,21 @@ FLOAT_RULES(float64, float64x16, int64x16)
 FMOD_RULES(float32, float32, int32, uint32, 24, 40)
 FMOD_RULES(float64, float64, int64, uint64, 53, 11)
 #undef FMOD_RULES
+
+/* What C says of pow at the edges, given |x|^y, for x and y as they are. */
+#define POW_EDGES(T, F)                                                                   \
+    OVERLOAD T pow_edges_##F(T x, T y, T power) {                                         \
+        T size = __builtin_elementwise_abs(x), half = (T)0.5 * y;                         \
+        T negative = __builtin_elementwise_copysign((T)1, x);                             \
+        T fraction = y - __builtin_elementwise_floor(y); /* NaN for infinities: they are even */ \
+        T odd = fraction == 0 ? half - __builtin_elementwise_floor(half) : (T)0;          \
+        T result = size == 1 ? (y == y ? (T)1 : y) : power;                               \
+        result = odd != 0 ? __builtin_elementwise_copysign(result, negative) : result;    \
+        T outside = ((x < 0) & (size < (T)__builtin_inf()) & (fraction > 0)) ? (T)__builtin_nan("") : result; \
+        return ((x == 1) | (y == 0)) ? (T)1 : outside;                                    \
+    }
+POW_EDGES(float32, float32)
+POW_EDGES(float64, float64)
+POW_EDGES(float32x16, float32)
+POW_EDGES(float64x16, float64)
+#undef POW_EDGES
