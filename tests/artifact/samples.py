@@ -142,10 +142,11 @@ def plan(weights: Mapping[str, np.ndarray[Any, Any]] = WEIGHTS) -> PlanRecord:
         BufferRecord("input", "bool[]"),
         BufferRecord("weight", "float32[32, 64]", ref(weight)),
         BufferRecord("prepared", "float16[64, 32]"),
-        BufferRecord("planned", "float32[N, 3]", arena=0, offset=0, size="12*N"),
-        BufferRecord("planned", "int64[]", arena=1, offset=64, size=8),
+        BufferRecord("planned", "float32[N, 3]", arena=0, size="12*N"),
+        BufferRecord("planned", "int64[]", arena=1, size=64),
         BufferRecord("pooled", "float32[?, 3]"),
         *(BufferRecord("value", "float32[N, 3]") for _ in range(8)),
+        BufferRecord("view", "int64[]", base=5, shift=56, size=8),
     )
     steps = (
         EvaluateStep("pointwise", 2, (7,), (0, None, 2), {"body": ModuleValue(0), "w": ref(weight)}, "Add (node 3)"),
@@ -160,7 +161,7 @@ def plan(weights: Mapping[str, np.ndarray[Any, Any]] = WEIGHTS) -> PlanRecord:
             ),
             (3, 4), (6,), 4096, 16, (2, 1, 1), cooperative=True, stream=1, waits=(0,), signal=1, source="Conv (node 4)",
         ),
-        CallStep(1, "argosy_conv", "N", 8, (PointerArgument(0, 6),), (6,), (5,), 4096),
+        CallStep(1, "argosy_conv", "N", 8, (PointerArgument(0, 6),), (6,), (5, 15), 4096),
     )  # fmt: skip
     branch = IfBlock(
         1,
@@ -185,7 +186,7 @@ def plan(weights: Mapping[str, np.ndarray[Any, Any]] = WEIGHTS) -> PlanRecord:
         (StraightBlock(steps, capture=True), branch, loop),
         (SymbolRecord("N", 1, 512), SymbolRecord("M"), SymbolRecord("?nonzero")),
         (InputDim("N", 0, 0), ComputeDim("M", "2*N"), CheckDim(0, 1, 3)),
-        (ArenaRecord("device", "12*N", 256), ArenaRecord("host", 128, 64)),
+        (ArenaRecord("device", 256), ArenaRecord("host", 64)),
         (CodeRecord("code/kernel.hsaco", "hsaco", "asm/kernel.s"), CodeRecord("code/cpu.so", "elf")),
         (PrepareRecord("transpose", (3,), (StraightBlock((EvaluateStep("transpose", 1, (3,), (2,)),)),)),),
         (ModuleRecord("inner", (NamedType("a", "float32[N, 3]"),), (), (NamedValue("b", (-1, 0)),)),),

@@ -1,6 +1,6 @@
 """The Plan of a variant: what the runtime does, step by step, in a form that needs no compiler.
 
-A plan is a tree of blocks (straight, if, loop) of steps over numbered buffers. Sizes, offsets and grids are numbers,
+A plan is a tree of blocks (straight, if, loop) of steps over numbered buffers. Sizes and grids are numbers,
 or dim expressions (text) over the plan's symbols, which the shape program gives their values once a run;
 a symbol that depends on data gets its value from a `ShapeStep`. Any change of a weight is a *prepare module*,
 run once at load. Only `EvaluateStep` needs Python. `plan_check` says which plans are valid.
@@ -65,14 +65,17 @@ Size: TypeAlias = int | str
 
 # -------------------------------------------------------------------------------------------- buffers
 
-BufferKind: TypeAlias = Literal["input", "value", "weight", "prepared", "planned", "pooled"]
+BufferKind: TypeAlias = Literal["input", "value", "weight", "prepared", "planned", "pooled", "view"]
 
 
 class ArenaRecord(Record, frozen=True):
-    """A block of memory that holds planned buffers, `size` bytes at a multiple of `alignment`."""
+    """A block of memory that holds planned buffers, each at a multiple of `alignment`.
+
+    Neither its size nor where a buffer lies in it is written down: `argosy.artifact.lifetimes` tells how long each
+    buffer is needed, and the runtime packs them once for each set of sizes that it meets (docs/adr/0003).
+    """
 
     space: Literal["host", "device"]
-    size: Size
     alignment: int
 
 
@@ -80,16 +83,22 @@ class BufferRecord(Record, frozen=True):
     """Where a value lies. Its number is its place in the plan's list.
 
     input: given by the caller · value: a Python object that an evaluate step makes · weight: `literal`, as in
-    the file · prepared: made by a prepare module at load · planned: at `offset` in arena number `arena` ·
-    pooled: taken from a caching pool when written, because its size has no bound.
+    the file · prepared: made by a prepare module at load · planned: in arena number `arena` · pooled: taken from
+    a caching pool when written, because its size depends on data · view: a part of buffer `base` (a lower
+    number), `shift` bytes after its start.
+
+    `size` is in bytes and may exceed what the type takes (padding, blocked layouts); 0 stands for what the dense
+    row-major tensor takes, sub-byte elements packed. What a view writes, its base holds: a concatenation is
+    written through views, a split or a reshape reads through them, an op in place writes a view of its operand.
     """
 
     kind: BufferKind
     type: str
     literal: LiteralValue | None = None
     arena: int | None = None
-    offset: Size = 0
     size: Size = 0
+    base: int | None = None
+    shift: Size = 0
 
 
 class BindingRecord(Record, frozen=True):

@@ -14,6 +14,8 @@ from argosy.artifact.plan import (
     PLAN,
     Argument,
     Block,
+    BufferKind,
+    BufferRecord,
     CallStep,
     CheckDim,
     CopyStep,
@@ -79,27 +81,26 @@ def _check_index(index: int, count: int, spot: str, what: str) -> None:
 
 def _check_buffers(plan: PlanRecord, where: str) -> None:
     for number, arena in enumerate(plan.arenas):
-        spot = f"{where}: arena {number}"
-        _check_size(arena.size, spot, "its size")
         if not 0 < arena.alignment <= 1 << 20 or arena.alignment & (arena.alignment - 1):
-            raise refuse(spot, f"its alignment is {arena.alignment}, not a power of two")
+            raise refuse(f"{where}: arena {number}", f"its alignment is {arena.alignment}, not a power of two")
     for number, buffer in enumerate(plan.buffers):
         spot = f"{where}: buffer {number}"
         check_text(buffer.type, spot, "its type")
-        _check_size(buffer.offset, spot, "its offset")
         _check_size(buffer.size, spot, "its size")
+        _check_size(buffer.shift, spot, "its shift")
         if (buffer.literal is not None) != (buffer.kind == "weight"):
             raise refuse(spot, "a weight has a literal, and no other buffer has one")
         if (buffer.arena is not None) != (buffer.kind == "planned"):
             raise refuse(spot, "a planned buffer lies in an arena, and no other buffer does")
+        if (buffer.base is not None) != (buffer.kind == "view") or (buffer.shift and buffer.base is None):
+            raise refuse(spot, "a view has a base, and no other buffer has one")
         if buffer.literal is not None:
             check_attributes({"literal": buffer.literal}, spot)
         if buffer.arena is not None:
             _check_index(buffer.arena, len(plan.arenas), spot, "its arena")
-            sizes = (buffer.offset, buffer.size, plan.arenas[buffer.arena].size)
-            offset, size, limit = (size if isinstance(size, int) else 0 for size in sizes)
-            if all(isinstance(size, int) for size in sizes) and offset + size > limit:
-                raise refuse(spot, f"it ends at {offset + size}, its arena at {limit}")
+        if buffer.base is not None:
+            _check_index(buffer.base, number, spot, "its base")
+            _check_view(buffer, plan.buffers[buffer.base], spot)
     for what, bindings in (("input", plan.inputs), ("output", plan.outputs)):
         names: set[str] = set()
         for number, binding in enumerate(bindings):
@@ -114,6 +115,15 @@ def _check_buffers(plan: PlanRecord, where: str) -> None:
     given = [binding.buffer for binding in plan.inputs]
     if sorted(given) != [number for number, buffer in enumerate(plan.buffers) if buffer.kind == "input"]:
         raise refuse(where, "the input buffers are not those of the inputs, each once")
+
+
+def _check_view(view: BufferRecord, base: BufferRecord, spot: str) -> None:
+    if base.kind == "value":
+        raise refuse(spot, f"its base is buffer {view.base}, a Python object")
+    if isinstance(view.shift, int) and isinstance(view.size, int) and isinstance(base.size, int) and base.size:
+        end = view.shift + view.size
+        if end > base.size:
+            raise refuse(spot, f"it ends at {end}, its base at {base.size}")
 
 
 def _check_code(plan: PlanRecord, where: str) -> None:
@@ -151,9 +161,13 @@ class _Flow:
     def __init__(self, plan: PlanRecord, held: set[int]) -> None:
         self._plan = plan
         self._held = held
-        self._kinds = [buffer.kind for buffer in plan.buffers]
+        self._bases = [buffer.base for buffer in plan.buffers]
+        # A view is as its base: what may be written through it, and what it needs.
+        self._kinds: list[BufferKind] = []
+        for buffer in plan.buffers:
+            self._kinds.append(buffer.kind if buffer.base is None else self._kinds[buffer.base])
         self._declared = {symbol.name for symbol in plan.symbols}
-        self._written = {number for number, kind in enumerate(self._kinds) if kind == "weight"}
+        self._written = {number for number, buffer in enumerate(plan.buffers) if buffer.kind == "weight"}
         self._added: list[int] = []
         self._preparing = False
 
@@ -166,15 +180,15 @@ class _Flow:
             with self._branch() as added:
                 self._check_blocks(module.body, spot, 0)
                 self._read(module.results, spot)
-                if any(self._kinds[result] != "prepared" for result in module.results):
+                if any(self._plan.buffers[result].kind != "prepared" for result in module.results):
                     raise refuse(spot, "a result is not a prepared buffer")
-            prepared = {number for number in added if self._kinds[number] == "prepared"}
+            prepared = {number for number in added if self._plan.buffers[number].kind == "prepared"}
             if prepared != set(module.results):
                 raise refuse(spot, "it does not write its results, all of them and no other prepared buffer")
             self._written |= prepared
         self._preparing = False
-        for number, kind in enumerate(self._kinds):
-            if kind == "prepared" and number not in self._written:
+        for number, buffer in enumerate(self._plan.buffers):
+            if buffer.kind == "prepared" and number not in self._written:
                 raise refuse(where, f"no prepare module makes buffer {number}")
 
     def check_body(self, where: str) -> None:
@@ -198,18 +212,32 @@ class _Flow:
     def _read(self, buffers: Iterable[int], spot: str) -> None:
         for number in buffers:
             _check_index(number, len(self._kinds), spot, "a buffer")
-            if number not in self._written:
+            if not any(buffer in self._written for buffer in self._with_bases(number)):
                 raise refuse(spot, f"it reads buffer {number}, which is not written on every path to it")
 
     def _write(self, buffers: Iterable[int], spot: str) -> None:
         for number in buffers:
             _check_index(number, len(self._kinds), spot, "a buffer")
             kind = self._kinds[number]
-            if kind in _GIVEN and not (self._preparing and kind == "prepared" and number not in self._written):
+            if kind in _GIVEN and not (self._preparing and kind == "prepared" and self._is_new(number)):
                 raise refuse(spot, f"it writes buffer {number}, which is of kind {kind}")
-            if number not in self._written:
-                self._written.add(number)
-                self._added.append(number)
+            # Whoever writes a part of a buffer is trusted to write all of it that is read.
+            for buffer in self._with_bases(number):
+                if buffer not in self._written:
+                    self._written.add(buffer)
+                    self._added.append(buffer)
+
+    def _with_bases(self, number: int) -> Iterator[int]:
+        """A buffer and what it is a view of."""
+        base: int | None = number
+        while base is not None:
+            yield base
+            base = self._bases[base]
+
+    def _is_new(self, number: int) -> bool:
+        """Whether the prepared buffer that holds `number` was not made by an earlier module."""
+        root = max(self._with_bases(number), key=lambda buffer: -buffer)
+        return root not in self._written or root in self._added
 
     # ------------------------------------------------------------------------------------ blocks
 
@@ -295,6 +323,9 @@ class _Flow:
         self._check_arguments(step, spot)
         self._read(step.reads, spot)
         self._write(step.writes, spot)
+        for number in (*step.reads, *step.writes):
+            if self._kinds[number] == "value":
+                raise refuse(spot, f"it takes buffer {number}, a Python object")
         if isinstance(step, CallStep):
             _check_size(step.chunks, spot, "its number of chunks")
             _check_size(step.scratch, spot, "its scratch")

@@ -19,7 +19,7 @@ def plan_lines(plan: PlanRecord) -> Iterator[str]:
     for entry in plan.shapes:
         yield f"shape {_fields(entry)}"
     for arena in plan.arenas:
-        yield f"arena {arena.space}, {arena.size} bytes, aligned to {arena.alignment}"
+        yield f"arena {arena.space}, aligned to {arena.alignment}"
     for module in plan.prepare:
         yield f"prepare {module.name}:"
         yield from (f"  {line}" for line in _blocks(module.body, plan))

@@ -1,7 +1,8 @@
 """Runs a Plan: its blocks of steps over a table of buffers.
 
-What a plan needs is decoded once; a run holds its values in a list of its own, so that runs may go on side
-by side. This version executes evaluate, copy and shape steps, and if and loop blocks.
+What a plan needs is decoded once; a run holds its values in a list of its own and its memory in a workspace of its
+own, so that runs may go on side by side. Steps that follow each other and call kernels are one foreign call; between
+such runs of calls, `evaluate` steps see tensors over the same memory.
 """
 
 from __future__ import annotations
@@ -12,26 +13,17 @@ from typing import Any, Protocol
 import numpy as np
 
 from argosy.artifact.decode import Decoder, decode_symbols
-from argosy.artifact.plan import (
-    Block,
-    CheckDim,
-    ComputeDim,
-    CopyStep,
-    EvaluateStep,
-    IfBlock,
-    InputDim,
-    LoopBlock,
-    PlanRecord,
-    ShapeStep,
-    Step,
-    StraightBlock,
-)
-from argosy.errors import ArtifactError, InternalError
-from argosy.ir import dim as dims
-from argosy.ir.interpreter import Observer, bind_symbols, evaluate
-from argosy.ir.module import Instruction, Value
+from argosy.artifact.plan import CheckDim, ComputeDim, InputDim, PlanRecord
+from argosy.errors import ArtifactError
+from argosy.ir.interpreter import Observer, bind_symbols
+from argosy.ir.literal import Literal
 from argosy.ir.op import Env
-from argosy.ir.types import Type
+from argosy.ir.types import type_symbols
+from argosy.runtime.body import Body
+from argosy.runtime.buffers import BufferTable, Sizes, write_tensor
+from argosy.runtime.layout import Code, Layout, Resident, Workspace
+from argosy.runtime.memory import ALIGNMENT, MemoryPool, address_of, aligned
+from argosy.runtime.run import Run
 
 __all__ = ["Executor", "Runnable"]
 
@@ -47,35 +39,93 @@ class Runnable(Protocol):
 class Executor:
     """A plan prepared for running: ops decoded, weights at hand, prepare modules run. Holds no run's values."""
 
-    def __init__(self, plan: PlanRecord, decoder: Decoder, where: str) -> None:
+    def __init__(self, plan: PlanRecord, decoder: Decoder, where: str, code: Code | None = None) -> None:
+        if any(arena.space != "host" for arena in plan.arenas):
+            raise ArtifactError("its plan needs device memory", where=where)
         self._plan = plan
-        self._decoder = decoder
         self._where = where
-        self._types = [decoder.type(buffer.type) for buffer in plan.buffers]
-        self._symbols = decode_symbols(plan.symbols)
-        self._steps: dict[int, Instruction] = {}
+        self._code = code
+        self._sizes = Sizes(decoder, where)
+        self._table = BufferTable(plan, decoder, self._sizes, where)
+        self._declared = decode_symbols(plan.symbols)
+        self._pool = MemoryPool()
+        self._resident: dict[int, Resident] = {}
         self._initial: list[Any] = [None] * len(plan.buffers)
-        for number, buffer in enumerate(plan.buffers):
-            if buffer.kind == "weight" and buffer.literal is not None:
-                self._initial[number] = decoder.literal(buffer.literal).array()
-        self._decode(plan.body)
-        for entry in plan.prepare:
-            self._decode(entry.body)
-            with np.errstate(all="ignore"):
-                self._blocks(entry.body, self._initial, Env(), None)
-            for number in entry.results:
-                self._initial[number] = _frozen(self._initial[number])
+        inputs = [binding.buffer for binding in plan.inputs]
+        self._body = Body(
+            plan.body, plan.buffers, self._table, decoder, where,
+            given=inputs, kept=[binding.buffer for binding in plan.outputs],
+        )  # fmt: skip
+        prepare = [
+            Body(entry.body, plan.buffers, self._table, decoder, where, kept=entry.results) for entry in plan.prepare
+        ]
+        self._hold(decoder, self._body.called.union(*(body.called for body in prepare)))
+        for entry, body in zip(plan.prepare, prepare, strict=True):
+            self._prepare(body, entry.results)
+        self._outputs = tuple(binding.buffer for binding in plan.outputs)
+        self._staged = tuple(
+            (place, binding.buffer) for place, binding in enumerate(plan.inputs) if binding.buffer in self._body.staged
+        )
+        # Inputs that give symbols their values; the others were checked against their type before.
+        self._binding = tuple(
+            (place, self._table[binding.buffer].type, binding.name)
+            for place, binding in enumerate(plan.inputs)
+            if type_symbols(self._table[binding.buffer].type)
+        )
+
+    @property
+    def memory(self) -> int:
+        """Bytes of weights and prepared buffers that kernels read."""
+        return sum(held.memory.size for held in self._resident.values())
 
     def run(self, arguments: Sequence[Any], env: Env, observe: Observer | None = None) -> tuple[Any, ...]:
         """Results for the arguments, both in the order of the model's inputs and outputs."""
-        values = list(self._initial)
-        for binding, argument in zip(self._plan.inputs, arguments, strict=True):
-            bind_symbols(self._types[binding.buffer], argument, env, binding.name)
-            values[binding.buffer] = argument
-        self._bind_shapes(arguments, env)
+        for place, kind, name in self._binding:
+            bind_symbols(kind, arguments[place], env, name)
+        if self._plan.shapes:
+            self._bind_shapes(arguments, env)
+        body = self._body
+        layout = body.layout(env.symbols, self._resident, self._code)
+        workspace = body.take(self._code)
+        try:
+            run = self._start(body, layout, workspace, env, observe)
+            for binding, argument in zip(self._plan.inputs, arguments, strict=True):
+                run.values[binding.buffer] = argument
+            for place, number in self._staged:
+                write_tensor(run.frame.memory(number, layout.symbols), self._table[number].dtype, arguments[place])
+            with np.errstate(all="ignore"):
+                run.nodes(body.nodes)
+            results = tuple([run.kept(number) for number in self._outputs])
+            run.end()
+            return results
+        finally:
+            body.give(workspace)
+
+    def _start(self, body: Body, layout: Layout, workspace: Workspace, env: Env, observe: Observer | None) -> Run:
+        frame = body.frame(workspace, layout, self._initial, self._resident, self._code)
+        return Run(self._table, frame, env, self._code, self._pool, self._declared, observe, self._where)
+
+    def _hold(self, decoder: Decoder, called: frozenset[int]) -> None:
+        """Get weights, and room for prepared buffers: as memory where kernels touch them, as arrays for the others."""
+        for number, buffer in enumerate(self._plan.buffers):
+            if buffer.kind == "weight" and buffer.literal is not None:
+                literal = decoder.literal(buffer.literal)
+                self._initial[number] = literal.array()
+                if number in called:
+                    self._resident[number] = _resident(literal)
+            elif buffer.kind == "prepared" and number in called:
+                memory = aligned(self._table.bytes(number, {}))
+                self._resident[number] = Resident(memory, address_of(memory))
+
+    def _prepare(self, body: Body, results: Sequence[int]) -> None:
+        """Run a prepare module; its results are the same for every run, and read-only."""
+        run = self._start(body, body.layout({}, self._resident, self._code), body.take(self._code), Env(), None)
         with np.errstate(all="ignore"):
-            self._blocks(self._plan.body, values, env, observe)
-        return tuple(values[binding.buffer] for binding in self._plan.outputs)
+            run.nodes(body.nodes)
+        for number in results:
+            if self._table.is_settled(number) or number not in self._resident:
+                self._initial[number] = _frozen(run.read(number))
+        run.end()
 
     def _bind_shapes(self, arguments: Sequence[Any], env: Env) -> None:
         for entry in self._plan.shapes:
@@ -83,112 +133,29 @@ class Executor:
                 case InputDim():
                     env.symbols[entry.symbol] = np.shape(arguments[entry.input])[entry.axis]
                 case ComputeDim():
-                    env.symbols[entry.symbol] = self._size(entry.size, env)
+                    env.symbols[entry.symbol] = self._sizes.number(entry.size, env.symbols)
                 case CheckDim():
                     size = np.shape(arguments[entry.input])[entry.axis]
-                    if size != self._size(entry.size, env):
+                    if size != self._sizes.number(entry.size, env.symbols):
                         raise ArtifactError(
                             f"axis {entry.axis} must be {entry.size}, found {size}",
                             where=self._plan.inputs[entry.input].name,
                         )
 
-    def _size(self, size: int | str, env: Env) -> int:
-        if isinstance(size, int):
-            return size
-        return dims.evaluate(self._decoder.dim(size), env.symbols)
 
-    def _decode(self, blocks: Sequence[Block]) -> None:
-        """Decode the ops of all evaluate steps; each becomes an instruction that errors and observers can name."""
-        for block in blocks:
-            match block:
-                case StraightBlock():
-                    for step in block.steps:
-                        self._decode_step(step)
-                case IfBlock():
-                    self._decode(block.then)
-                    self._decode(block.otherwise)
-                case LoopBlock():
-                    self._decode(block.body)
-
-    def _decode_step(self, step: Step) -> None:
-        if isinstance(step, (CopyStep, ShapeStep)):
-            return
-        if not isinstance(step, EvaluateStep):
-            raise ArtifactError(
-                f"its plan has a {type(step).__name__}, which this version can't execute", where=self._where
-            )
-        op = self._decoder.op_from(step.op, step.version, step.attributes, step.source)
-        types: tuple[Type, ...] = tuple(self._types[number] for number in step.results)
-        operands: tuple[Value | None, ...] = ()
-        self._steps[id(step)] = Instruction(op, operands, types, (None,) * len(types), (), step.source)
-
-    def _blocks(self, blocks: Sequence[Block], values: list[Any], env: Env, observe: Observer | None) -> None:
-        for block in blocks:
-            match block:
-                case StraightBlock():
-                    for step in block.steps:
-                        self._step(step, values, env, observe)
-                case IfBlock():
-                    taken = block.then if bool(np.reshape(values[block.condition], ())) else block.otherwise
-                    self._blocks(taken, values, env, observe)
-                case LoopBlock():
-                    self._loop(block, values, env, observe)
-
-    def _step(self, step: Step, values: list[Any], env: Env, observe: Observer | None) -> None:
-        match step:
-            case EvaluateStep():
-                instruction = self._steps[id(step)]
-                inputs = [None if number is None else values[number] for number in step.operands]
-                results = evaluate(instruction, env, inputs)
-                for number, result in zip(step.results, results, strict=True):
-                    values[number] = result
-                if observe is not None:
-                    observe(instruction, results)
-            case CopyStep():
-                values[step.destination] = values[step.origin]
-            case ShapeStep():
-                self._bind(step, values, env)
-            case _:
-                raise InternalError(f"a {type(step).__name__} came through decoding", where=self._where)
-
-    def _bind(self, step: ShapeStep, values: list[Any], env: Env) -> None:
-        value = values[step.buffer]
-        size = np.shape(value)[step.axis] if step.axis is not None else int(np.reshape(value, -1)[step.element])
-        symbol = self._symbols.get(step.symbol)
-        if symbol is not None and (size < symbol.lower or (symbol.upper is not None and size > symbol.upper)):
-            raise ArtifactError(f"{step.symbol} = {size} is out of its bounds", where=self._where)
-        env.symbols[step.symbol] = size
-
-    def _loop(self, block: LoopBlock, values: list[Any], env: Env, observe: Observer | None) -> None:
-        limit = None if block.trip_count is None else int(np.reshape(values[block.trip_count], ()))
-        go = block.condition is None or bool(np.reshape(values[block.condition], ()))
-        for carried in block.carried:
-            values[carried.current] = values[carried.initial]
-        collected: list[list[Any]] = [[] for _ in block.collected]
-        iteration = 0
-        while go and (limit is None or iteration < limit):
-            if block.iteration is not None:
-                values[block.iteration] = np.asarray(iteration, np.int64)
-            self._blocks(block.body, values, env, observe)
-            for store, entry in zip(collected, block.collected, strict=True):
-                store.append(values[entry.element])
-            following = [values[carried.next] for carried in block.carried]
-            for carried, value in zip(block.carried, following, strict=True):
-                values[carried.current] = value
-            go = block.next_condition is None or bool(np.reshape(values[block.next_condition], ()))
-            iteration += 1
-        for carried in block.carried:
-            values[carried.final] = values[carried.current]
-        for store, entry in zip(collected, block.collected, strict=True):
-            values[entry.result] = self._stacked(store[::-1] if entry.reverse else store, entry.axis, entry.result)
-
-    def _stacked(self, elements: list[Any], axis: int, result: int) -> Any:
-        if elements:
-            return np.stack(elements, axis)
-        kind = self._types[result]
-        shape = [size if isinstance(size, int) else 0 for size in getattr(kind, "dims", None) or (0,)]
-        shape[axis] = 0
-        return np.empty(shape, getattr(kind, "dtype").numpy)  # noqa: B009 - a collected value is a tensor
+def _resident(literal: Literal) -> Resident:
+    """The bytes of a weight as kernels read them: as they are stored, where that is dense and aligned."""
+    size = literal.dtype.byte_size(literal.size)
+    if not literal.is_splat:
+        memory = literal.stored.view(np.uint8)
+        if address_of(memory) % ALIGNMENT == 0:
+            return Resident(memory, address_of(memory))
+        copied = aligned(size)
+        np.copyto(copied, memory)
+    else:
+        copied = aligned(size)
+        write_tensor(copied, literal.dtype, literal.array())
+    return Resident(copied, address_of(copied))
 
 
 def _frozen(value: Any) -> Any:

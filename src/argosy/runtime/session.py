@@ -23,7 +23,7 @@ from argosy.ir.op import Env
 from argosy.ir.parser import parse_type
 from argosy.ir.types import TensorType, Type
 from argosy.registry import did_you_mean
-from argosy.runtime.devices.host import load_variant
+from argosy.runtime.devices import load_variant
 from argosy.runtime.executor import Runnable
 from argosy.runtime.inputs import check_inputs
 from argosy.runtime.selection import Choice, select
@@ -56,6 +56,7 @@ class Session:
                 raise UsageError(f"{name} is {value}, expected at least 1")
         self._artifact = source if isinstance(source, Artifact) else Artifact.open(source, weights=weights)
         self._exact = exact
+        self._threads = threads
         manifest = self._artifact.manifest
         symbols = decode_symbols(manifest.symbols)
         self.inputs: dict[str, Type] = _types(manifest.inputs, symbols)
@@ -167,7 +168,7 @@ class Session:
                 found = self._loaded.get(key)
                 if found is None:
                     found = self._loaded[key] = (
-                        load_variant(self._artifact, choice.variant)
+                        load_variant(self._artifact, choice.variant, self._threads)
                         if choice.variant
                         else Interpreter(self._artifact.program().main)
                     )

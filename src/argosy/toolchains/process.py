@@ -10,6 +10,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from argosy.errors import EnvironmentError_
 
@@ -18,7 +19,7 @@ try:
 except ImportError:  # Windows has no such limits
     resource = None  # type: ignore[assignment]
 
-__all__ = ["Finished", "Limits", "run_tool"]
+__all__ = ["DEFAULT_LIMITS", "Finished", "Limits", "run_tool"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,9 @@ class Limits:
 
     seconds: float = 300.0
     memory: int = 4 << 30
+
+
+DEFAULT_LIMITS: Final = Limits()
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +55,7 @@ class Finished:
 
 
 def run_tool(
-    command: Sequence[str], *, folder: Path, environment: Mapping[str, str], limits: Limits = Limits()
+    command: Sequence[str], *, folder: Path, environment: Mapping[str, str], limits: Limits = DEFAULT_LIMITS
 ) -> Finished:
     """Run `command` in `folder` with exactly this environment, and wait for its end.
 

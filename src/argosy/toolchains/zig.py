@@ -14,7 +14,6 @@ import hashlib
 import importlib.util
 import json
 import logging
-import os
 import tempfile
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -26,9 +25,10 @@ from pathlib import Path
 from typing import Final
 
 from argosy.errors import CompileError, EnvironmentError_, MissingExtraError
+from argosy.host_cpu import usable_cores
 from argosy.options import cache_folder
 from argosy.toolchains.cache import DiskCache
-from argosy.toolchains.process import Finished, Limits, run_tool
+from argosy.toolchains.process import DEFAULT_LIMITS, Finished, Limits, run_tool
 
 __all__ = ["CodeTarget", "Source", "compile_objects", "link", "object_cache", "zig_version"]
 
@@ -103,7 +103,7 @@ def compile_objects(
     target: CodeTarget,
     *,
     jobs: int | None = None,
-    limits: Limits = Limits(),
+    limits: Limits = DEFAULT_LIMITS,
     cache: DiskCache | None = None,
 ) -> list[bytes]:
     """Compile each source to an object file, in parallel processes; what the cache holds is not compiled.
@@ -114,11 +114,18 @@ def compile_objects(
     store = object_cache() if cache is None else cache
     version = zig_version()
     keys = [_key(source, target, version) for source in sources]
-    objects = {key: store.get(key) for key in dict.fromkeys(keys)}
-    missing = {key: source for key, source in zip(keys, sources, strict=True) if objects[key] is None}
+    objects: dict[str, bytes] = {}
+    missing: dict[str, Source] = {}
+    for key, source in zip(keys, sources, strict=True):
+        if key not in objects and key not in missing:
+            found = store.get(key)
+            if found is None:
+                missing[key] = source
+            else:
+                objects[key] = found
     if missing:
         zig = _zig()
-        workers = min(jobs or _usable_cores(), len(missing))
+        workers = min(jobs or usable_cores(), len(missing))
         log.info("compiling %d of %d sources for %s", len(missing), len(sources), target.cpu)
         # The longest first, so that the last worker to end ends early.
         order = sorted(missing, key=lambda key: -len(missing[key].text))
@@ -132,10 +139,10 @@ def compile_objects(
                 pool.shutdown(cancel_futures=True)
                 raise
         store.prune()
-    return [made for key in keys if (made := objects[key]) is not None]
+    return [objects[key] for key in keys]
 
 
-def link(objects: Sequence[bytes], target: CodeTarget, *, limits: Limits = Limits()) -> bytes:
+def link(objects: Sequence[bytes], target: CodeTarget, *, limits: Limits = DEFAULT_LIMITS) -> bytes:
     """Link objects to one shared object that needs no other. Raises CompileError, with undefined symbols by name."""
     emulation = _EMULATIONS.get(target.isa)
     if target.system != "linux" or emulation is None:
@@ -207,11 +214,6 @@ def _scratch_folder() -> Iterator[Path]:
 def _environment(folder: Path) -> dict[str, str]:
     """All that the compiler sees of the environment: where it may keep its own, short-lived cache."""
     return {"ZIG_GLOBAL_CACHE_DIR": str(folder / "zig"), "ZIG_LOCAL_CACHE_DIR": str(folder / "zig")}
-
-
-def _usable_cores() -> int:
-    affinity = getattr(os, "sched_getaffinity", None)
-    return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
 def _key(source: Source, target: CodeTarget, version: str) -> str:

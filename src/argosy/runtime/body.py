@@ -1,0 +1,155 @@
+"""A sequence of blocks ready to run: its nodes, which buffers its arena holds and for how long, its layouts."""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from threading import Lock
+from typing import Any, Final
+
+from argosy.artifact.decode import Decoder
+from argosy.artifact.lifetimes import lifetimes
+from argosy.artifact.plan import Block, BufferRecord, CopyStep, ShapeStep
+from argosy.runtime.buffers import BufferTable
+from argosy.runtime.layout import Code, Frame, Layout, Resident, Workspace, make_layout
+from argosy.runtime.nodes import Branch, Calls, Evaluation, Loop, Node, build_nodes
+
+__all__ = ["Body"]
+
+_LAYOUTS: Final = 64
+"""Sets of sizes that a session remembers; the least recently used is forgotten."""
+
+
+class Body:
+    """The blocks of a plan, or of one of its prepare modules. Safe to share between threads."""
+
+    def __init__(
+        self,
+        blocks: Sequence[Block],
+        records: Sequence[BufferRecord],
+        table: BufferTable,
+        decoder: Decoder,
+        where: str,
+        *,
+        given: Iterable[int] = (),
+        kept: Iterable[int] = (),
+    ) -> None:
+        self.nodes = build_nodes(blocks, table, decoder, where)
+        self._table = table
+        runs = [calls for calls in _calls_in(self.nodes) if calls.number is not None]
+        self._runs = tuple(sorted(runs, key=lambda calls: calls.number or 0))
+        called = {
+            table[number].root
+            for calls in _calls_in(self.nodes)
+            for call in calls.calls
+            for number in (*call.step.reads, *call.step.writes)
+        }
+        self.called = frozenset(called)
+        """Roots that kernels touch."""
+        self.staged = tuple(number for number in given if number in called)
+        """Inputs that kernels read: a run copies them into its arena."""
+        lives = lifetimes(records, blocks, self.staged, kept)
+        self._lives = {
+            root: life for root, life in lives.items() if table[root].kind == "planned" or root in self.staged
+        }
+        self._touched = sorted({*_touched(self.nodes), *kept, *self.staged})
+        self._symbols = sorted(self._size_symbols() - table.late)
+        self._scratch = max((c.step.scratch for calls in _calls_in(self.nodes) for c in calls.calls), default=0)
+        self._layouts: OrderedDict[tuple[int | None, ...], Layout] = OrderedDict()
+        self._workspaces: deque[Workspace] = deque()
+        self._lock = Lock()
+
+    def _size_symbols(self) -> set[str]:
+        """Names of the symbols on which a layout depends."""
+        table, sizes = self._table, self._table.sizes
+        found: set[str] = set()
+        for root in self._lives:
+            found |= table.room_symbols(root)
+        for number in self._touched:
+            found |= table.place_symbols(number) | table.type_symbols(number)
+        for calls in self._runs:
+            for call in calls.calls:
+                found |= sizes.symbols(call.step.chunks)
+                for pointer in call.pointers:
+                    found |= sizes.symbols(pointer.shift) | table.place_symbols(pointer.buffer)
+                for scalar in call.scalars:
+                    found |= sizes.symbols(scalar.value)
+        return found
+
+    def layout(self, symbols: Mapping[str, int], resident: Mapping[int, Resident], code: Code | None) -> Layout:
+        """The layout for these values of the symbols."""
+        key = tuple([symbols.get(name) for name in self._symbols])
+        found = self._layouts.get(key)
+        if found is None:
+            found = make_layout(symbols, self._table, self._lives, self._runs, resident, code)
+            with self._lock:
+                self._layouts[key] = found
+                if len(self._layouts) > _LAYOUTS:
+                    self._layouts.popitem(last=False)
+        return found
+
+    def take(self, code: Code | None) -> Workspace:
+        """The memory for one run, to be given back after it."""
+        try:
+            return self._workspaces.pop()
+        except IndexError:
+            return Workspace(self._scratch, code.threads if code is not None else 1)
+
+    def give(self, workspace: Workspace) -> None:
+        """Take back the memory of a run."""
+        self._workspaces.append(workspace)
+
+    def frame(
+        self,
+        workspace: Workspace,
+        layout: Layout,
+        initial: Sequence[Any],
+        resident: Mapping[int, Resident],
+        code: Code | None,
+    ) -> Frame:
+        """The frame of a layout in a workspace; `initial` are the values that a run begins with."""
+        return workspace.frame(
+            layout, lambda layout, place: Frame(layout, place, self._table, self._touched, initial, resident, code)
+        )
+
+
+def _calls_in(nodes: Sequence[Node]) -> Iterator[Calls]:
+    for node in nodes:
+        match node:
+            case Calls():
+                yield node
+            case Branch():
+                yield from _calls_in(node.then)
+                yield from _calls_in(node.otherwise)
+            case Loop():
+                yield from _calls_in(node.body)
+            case _:
+                pass
+
+
+def _touched(nodes: Sequence[Node]) -> Iterator[int]:
+    """The buffers that are read or written other than by kernels."""
+    for node in nodes:
+        match node:
+            case Evaluation():
+                yield from (number for number in node.operands if number is not None)
+                yield from node.results
+            case CopyStep():
+                yield from (node.origin, node.destination)
+            case ShapeStep():
+                yield node.buffer
+            case Branch():
+                yield node.condition
+                yield from _touched(node.then)
+                yield from _touched(node.otherwise)
+            case Loop():
+                block = node.block
+                for carried in block.carried:
+                    yield from (carried.initial, carried.current, carried.next, carried.final)
+                for collected in block.collected:
+                    yield from (collected.element, collected.result)
+                ends = (block.trip_count, block.condition, block.next_condition, block.iteration)
+                yield from (number for number in ends if number is not None)
+                yield from _touched(node.body)
+            case Calls():
+                pass

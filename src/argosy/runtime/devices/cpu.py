@@ -1,0 +1,123 @@
+"""The CPU: loads a variant's shared object from checked bytes and calls it.
+
+The bytes are those whose hash the manifest names. They go to a sealed memory file, which nobody can change
+between check and load; where there are none, to a file that only this user can open. The objects need no library, so
+loading runs no code.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from argosy.artifact.artifact import Artifact
+from argosy.artifact.decode import Decoder, decode_symbols
+from argosy.artifact.manifest import VariantRecord
+from argosy.errors import ArtifactError, DeviceError
+from argosy.runtime.executor import Executor
+from argosy.runtime.host_abi import HOST_ABI, RunRecord
+
+__all__ = ["Library", "LoadedCode", "load_variant"]
+
+
+class Library:
+    """A shared object in this process."""
+
+    def __init__(self, content: bytes, where: str) -> None:
+        self._where = where
+        try:
+            self._library, self._file = _load(content)
+            version = ctypes.c_int64.in_dll(self._library, "argosy_host_abi").value
+            self._run = self._library.argosy_run
+        except (OSError, AttributeError, ValueError) as error:
+            raise DeviceError(f"its code can't be loaded: {error}", where=where) from error
+        if version != HOST_ABI:
+            raise ArtifactError(
+                f"its code follows version {version} of the host ABI, this runtime version {HOST_ABI}",
+                where=where,
+                hint="compile the model again, or use the Argosy that compiled it",
+            )
+        self._run.argtypes = (ctypes.c_void_p,)
+        self._run.restype = None
+        self._addresses: dict[str, int] = {}
+
+    def address(self, entry: str) -> int:
+        """Where a function lies; raises ArtifactError where there is none of that name."""
+        found = self._addresses.get(entry)
+        if found is None:
+            try:
+                function = self._library[entry]
+            except AttributeError:
+                raise ArtifactError(f"its code has no function {entry!r}", where=self._where) from None
+            found = self._addresses[entry] = ctypes.cast(function, ctypes.c_void_p).value or 0
+        return found
+
+    def bind(self, record: RunRecord) -> Callable[[], None]:
+        """A function that runs `record`: one foreign call, without the interpreter's lock."""
+        run, address = self._run, ctypes.addressof(record)
+
+        def call() -> None:
+            run(address)
+
+        return call
+
+
+class LoadedCode:
+    """The code objects of a variant, for the executor."""
+
+    def __init__(self, libraries: Sequence[Library], threads: int) -> None:
+        self._libraries = libraries
+        self.threads = threads
+
+    def address(self, code: int, entry: str) -> int:
+        """See `Code`."""
+        return self._libraries[code].address(entry)
+
+    def bind(self, record: RunRecord) -> Callable[[], None]:
+        """See `Code`."""
+        return self._libraries[0].bind(record)
+
+
+def load_variant(artifact: Artifact, variant: VariantRecord, threads: int | None = None) -> Executor:
+    """The variant's plan with its code, ready to run."""
+    plan = artifact.plan(variant.key)
+    where = f"{artifact.where}: {variant.words}"
+    decoder = Decoder(plan.modules, decode_symbols(plan.symbols), artifact.literal, where)
+    libraries = [Library(artifact.entry(variant.key, code.path), where) for code in plan.code]
+    return Executor(plan, decoder, where, LoadedCode(libraries, threads or 1) if libraries else None)
+
+
+def _load(content: bytes) -> tuple[Any, Any]:
+    """The library, and what must stay open as long as it is loaded."""
+    if hasattr(os, "memfd_create"):
+        with contextlib.suppress(OSError):
+            return _from_memory(content)
+    return _from_file(content)
+
+
+def _from_memory(content: bytes) -> tuple[Any, int]:
+    import fcntl  # noqa: PLC0415 - not on every system
+
+    descriptor = os.memfd_create("argosy-kernels", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    try:
+        with os.fdopen(os.dup(descriptor), "wb") as file:
+            file.write(content)
+        seals = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
+        fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, seals)
+        # The descriptor stays open: loaders know a library by its path, so none may be used twice.
+        return ctypes.CDLL(f"/proc/self/fd/{descriptor}"), descriptor
+    except BaseException:
+        os.close(descriptor)
+        raise
+
+
+def _from_file(content: bytes) -> tuple[Any, None]:
+    with tempfile.TemporaryDirectory(prefix="argosy-", ignore_cleanup_errors=True) as folder:
+        path = Path(folder) / "kernels.so"
+        path.write_bytes(content)
+        return ctypes.CDLL(str(path)), None

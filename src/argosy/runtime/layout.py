@@ -1,0 +1,266 @@
+"""Where everything lies for one set of sizes, and the frames that fix it to one piece of memory.
+
+A *layout* belongs to the values of the symbols: it packs the planned buffers into one arena and writes the parameter
+blocks with addresses counted from the arena's start. A *frame* is a layout in a workspace, the memory of one run:
+blocks with real addresses, tables of steps, tensors over the buffers. Both are made once and kept, so that a run with
+sizes met before allocates nothing.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from argosy.artifact.arena import place
+from argosy.artifact.lifetimes import Lifetime
+from argosy.errors import ArtifactError
+from argosy.ir.dtype import Array
+from argosy.runtime.buffers import BufferTable, read_tensor
+from argosy.runtime.host_abi import SCRATCH_HEADER, STEP_WORDS, RunRecord
+from argosy.runtime.memory import ALIGNMENT, Bytes, address_of, aligned
+from argosy.runtime.nodes import Call, Calls
+
+__all__ = ["Code", "Frame", "Layout", "Resident", "Workspace", "make_layout", "write_block"]
+
+_FRAMES: Final = 32
+"""Layouts that a workspace keeps frames of; the least recently used goes."""
+_FORMATS: Final = {
+    "int8": "b", "int16": "h", "int32": "i", "int64": "q", "uint8": "B", "uint16": "H", "uint32": "I", "uint64": "Q",
+    "bool": "?", "float32": "f", "float64": "d",
+}  # fmt: skip
+
+
+class Code(Protocol):
+    """The code objects of a variant, loaded."""
+
+    @property
+    def threads(self) -> int:
+        """Workers that a run may have, the caller included."""
+        ...
+
+    def address(self, code: int, entry: str) -> int:
+        """Where a function of code object number `code` lies. Raises ArtifactError where there is none."""
+        ...
+
+    def bind(self, record: RunRecord) -> Callable[[], None]:
+        """A function that runs what `record` describes: one foreign call."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Resident:
+    """Memory that stays for the life of a session: a weight or a prepared buffer."""
+
+    memory: Bytes
+    address: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Layout:
+    """One set of sizes. `offsets` are those of buffers in the arena, by root; `arena` and `live` are bytes.
+
+    `blocks` holds the parameter blocks of all fixed calls, `relocations` the words in it that the arena's address is
+    added to, `steps` a row for each call (kernel, offset of its block, chunks), `runs` first and last row of each
+    foreign call.
+    """
+
+    symbols: Mapping[str, int]
+    offsets: Mapping[int, int]
+    arena: int
+    live: int
+    blocks: NDArray[np.int64]
+    relocations: NDArray[np.int64]
+    steps: NDArray[np.int64]
+    runs: tuple[tuple[int, int], ...]
+
+
+def make_layout(
+    symbols: Mapping[str, int],
+    table: BufferTable,
+    lives: Mapping[int, Lifetime],
+    runs: Sequence[Calls],
+    resident: Mapping[int, Resident],
+    code: Code | None,
+) -> Layout:
+    """The layout for these values of the symbols. `lives` are the buffers that go into the arena."""
+    roots = list(lives)
+    placed = place(
+        [table.bytes(root, symbols) for root in roots],
+        [lives[root].start for root in roots],
+        [lives[root].end for root in roots],
+        ALIGNMENT,
+    )
+    offsets = dict(zip(roots, placed.offsets, strict=True))
+    blocks = bytearray()
+    relocations: list[int] = []
+    steps: list[tuple[int, int, int]] = []
+    ranges: list[tuple[int, int]] = []
+
+    def locate(number: int) -> tuple[int, bool]:
+        root = table[number].root
+        held = resident.get(root)
+        shift = table.shift(number, symbols) if number != root else 0
+        if held is not None:
+            return held.address + shift, False
+        return offsets[root] + shift, True
+
+    for calls in runs:
+        first = len(steps)
+        for call in calls.calls:
+            begin = len(blocks)
+            words = write_block(blocks, call, table, symbols, locate)
+            relocations += [begin // 8 + word for word in words]
+            chunks = table.sizes.number(call.step.chunks, symbols)
+            entry = code.address(call.step.code, call.step.entry) if code is not None else 0
+            steps.append((entry, begin, chunks))
+        ranges.append((first, len(steps)))
+    return Layout(
+        dict(symbols),
+        offsets,
+        placed.size,
+        placed.live,
+        np.frombuffer(bytes(blocks), np.int64),
+        np.asarray(relocations, np.int64),
+        np.asarray(steps, np.int64).reshape(-1, STEP_WORDS),
+        tuple(ranges),
+    )
+
+
+def write_block(
+    blocks: bytearray,
+    call: Call,
+    table: BufferTable,
+    symbols: Mapping[str, int],
+    locate: Callable[[int], tuple[int, bool]],
+) -> list[int]:
+    """Append the parameter block of a call; the words in it that are counted from the arena's start.
+
+    `locate` gives the address of a buffer, and whether it is counted from there.
+    """
+    begin = len(blocks)
+    blocks.extend(bytes(-(-call.step.parameter_bytes // 8) * 8))
+    words: list[int] = []
+    for pointer in call.pointers:
+        address, counted = locate(pointer.buffer)
+        if pointer.shift != 0:
+            address += table.sizes.number(pointer.shift, symbols)
+        struct.pack_into("<q", blocks, begin + pointer.offset, address)
+        if counted:
+            words.append(pointer.offset // 8)
+    for scalar in call.scalars:
+        form = _FORMATS.get(scalar.dtype)
+        if form is None:
+            raise ArtifactError(f"a size is passed as {scalar.dtype}", where=call.step.source or call.step.entry)
+        struct.pack_into(f"<{form}", blocks, begin + scalar.offset, table.sizes.number(scalar.value, symbols))
+    return words
+
+
+class Workspace:
+    """The memory of one run at a time: an arena that grows with what is asked, and scratch for every worker."""
+
+    def __init__(self, scratch: int, threads: int) -> None:
+        self._stride = SCRATCH_HEADER + -(-scratch // ALIGNMENT) * ALIGNMENT
+        self._scratch = aligned(self._stride * threads)
+        self._threads = threads
+        self._arena = aligned(0)
+        self._frames: OrderedDict[int, Frame] = OrderedDict()
+
+    def frame(self, layout: Layout, build: Callable[[Layout, Workspace], Frame]) -> Frame:
+        """The frame of a layout in this memory, made where it is new."""
+        found = self._frames.get(id(layout))
+        if found is not None:
+            self._frames.move_to_end(id(layout))
+            return found
+        if layout.arena > self._arena.size:
+            self._frames.clear()  # they point into the arena that goes
+            self._arena = aligned(layout.arena)
+        frame = self._frames[id(layout)] = build(layout, self)
+        if len(self._frames) > _FRAMES:
+            self._frames.popitem(last=False)
+        return frame
+
+    @property
+    def arena(self) -> Bytes:
+        """The arena as it is now."""
+        return self._arena
+
+    def record(self, steps: int, count: int) -> RunRecord:
+        """A run of `count` steps whose table lies at `steps`, with this workspace's scratch."""
+        return RunRecord(
+            steps=steps,
+            count=count,
+            scratch=address_of(self._scratch),
+            stride=self._stride,
+            threads=self._threads,
+        )
+
+
+class Frame:
+    """A layout in the memory of a workspace. `values` are those that a run begins with, by buffer."""
+
+    def __init__(
+        self,
+        layout: Layout,
+        workspace: Workspace,
+        table: BufferTable,
+        touched: Sequence[int],
+        initial: Sequence[Any],
+        resident: Mapping[int, Resident],
+        code: Code | None,
+    ) -> None:
+        self.layout = layout  # also keeps its id from being used again while this frame is known by it
+        self._table = table
+        self._arena = workspace.arena
+        self._base = address_of(self._arena)
+        self._resident = resident
+        self._blocks = layout.blocks.copy()
+        self._blocks[layout.relocations] += self._base
+        self._steps = layout.steps.copy()
+        self._steps[:, 1] += address_of(self._blocks)
+        table_address = address_of(self._steps)
+        self.records = tuple(
+            workspace.record(table_address + 8 * STEP_WORDS * first, last - first) for first, last in layout.runs
+        )
+        self.runs = tuple(code.bind(record) for record in self.records) if code is not None else ()
+        self._workspace = workspace
+        self.values = list(initial)
+        for number in touched:
+            if table.is_settled(number) and self.values[number] is None and self.holds(number):
+                self.values[number] = self.tensor(number, layout.symbols)
+
+    def record(self, steps: int, count: int) -> RunRecord:
+        """A run of `count` steps whose table lies at `steps`."""
+        return self._workspace.record(steps, count)
+
+    def holds(self, number: int) -> bool:
+        """Whether a buffer lies in the arena or among what stays."""
+        root = self._table[number].root
+        return root in self.layout.offsets or root in self._resident
+
+    def memory(self, number: int, symbols: Mapping[str, int]) -> Bytes:
+        """The bytes from a buffer's start to the end of its root."""
+        root = self._table[number].root
+        shift = self._table.shift(number, symbols)
+        held = self._resident.get(root)
+        if held is not None:
+            return held.memory[shift:]
+        offset = self.layout.offsets[root]
+        return self._arena[offset + shift : offset + self._table.bytes(root, self.layout.symbols)]
+
+    def tensor(self, number: int, symbols: Mapping[str, int]) -> Array:
+        """The tensor that a buffer holds."""
+        buffer = self._table[number]
+        return read_tensor(self.memory(number, symbols), buffer.dtype, buffer.shape(symbols))
+
+    def locate(self, number: int, symbols: Mapping[str, int]) -> int:
+        """The address of a buffer."""
+        root = self._table[number].root
+        held = self._resident.get(root)
+        start = held.address if held is not None else self._base + self.layout.offsets[root]
+        return start + (self._table.shift(number, symbols) if number != root else 0)

@@ -1,0 +1,167 @@
+"""The blocks of a plan as the executor runs them: ops decoded, runs of calls gathered into one foreign call each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from argosy.artifact.decode import Decoder
+from argosy.artifact.plan import (
+    Block,
+    CallStep,
+    CopyStep,
+    EvaluateStep,
+    IfBlock,
+    LaunchStep,
+    LoopBlock,
+    PointerArgument,
+    ScalarArgument,
+    ShapeStep,
+    Size,
+    StraightBlock,
+)
+from argosy.errors import ArtifactError
+from argosy.ir.module import Instruction, Value
+from argosy.runtime.buffers import BufferTable
+
+__all__ = ["Branch", "Call", "Calls", "Evaluation", "Loop", "Node", "build_nodes"]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call step with its arguments by kind. `fixed` says that all of them are known before the run's first step."""
+
+    step: CallStep
+    pointers: tuple[PointerArgument, ...]
+    scalars: tuple[ScalarArgument, ...]
+    fixed: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Calls:
+    """Calls that follow each other: one foreign call. `number` counts those whose calls are all fixed; None for others.
+
+    `stale` are the buffers that they write whose tensors must be looked up anew, `pooled` those to be allocated.
+    """
+
+    calls: tuple[Call, ...]
+    number: int | None
+    stale: tuple[int, ...]
+    pooled: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Evaluation:
+    """An evaluate step. `owned` says that its results outlive the run's memory, so operands there are copied."""
+
+    instruction: Instruction
+    operands: tuple[int | None, ...]
+    results: tuple[int, ...]
+    owned: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Branch:
+    """An if block."""
+
+    condition: int
+    then: tuple[Node, ...]
+    otherwise: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Loop:
+    """A loop block."""
+
+    block: LoopBlock
+    body: tuple[Node, ...]
+
+
+Node: TypeAlias = Calls | Evaluation | CopyStep | ShapeStep | Branch | Loop
+
+
+def build_nodes(blocks: Sequence[Block], table: BufferTable, decoder: Decoder, where: str) -> tuple[Node, ...]:
+    """The nodes of `blocks`. Raises ArtifactError for ops and steps that this version can't run."""
+    return _Builder(table, decoder, where).blocks(blocks)
+
+
+class _Builder:
+    def __init__(self, table: BufferTable, decoder: Decoder, where: str) -> None:
+        self._table = table
+        self._decoder = decoder
+        self._where = where
+        self._fixed_runs = 0
+
+    def blocks(self, blocks: Sequence[Block]) -> tuple[Node, ...]:
+        nodes: list[Node] = []
+        for block in blocks:
+            match block:
+                case StraightBlock():
+                    nodes += self._straight(block)
+                case IfBlock():
+                    nodes.append(Branch(block.condition, self.blocks(block.then), self.blocks(block.otherwise)))
+                case LoopBlock():
+                    nodes.append(Loop(block, self.blocks(block.body)))
+        return tuple(nodes)
+
+    def _straight(self, block: StraightBlock) -> list[Node]:
+        nodes: list[Node] = []
+        waiting: list[Call] = []
+
+        def flush() -> None:
+            if waiting:
+                nodes.append(self._calls(tuple(waiting)))
+                waiting.clear()
+
+        for step in block.steps:
+            if isinstance(step, CallStep):
+                call = self._call(step)
+                if waiting and waiting[0].fixed != call.fixed:
+                    flush()
+                waiting.append(call)
+                continue
+            flush()
+            match step:
+                case EvaluateStep():
+                    nodes.append(self._evaluation(step))
+                case CopyStep() | ShapeStep():
+                    nodes.append(step)
+                case LaunchStep():
+                    raise ArtifactError("its plan starts GPU kernels, which this device can't", where=self._where)
+        flush()
+        return nodes
+
+    def _call(self, step: CallStep) -> Call:
+        pointers: list[PointerArgument] = []
+        scalars: list[ScalarArgument] = []
+        for argument in step.arguments:
+            match argument:
+                case PointerArgument():
+                    pointers.append(argument)
+                case ScalarArgument():
+                    scalars.append(argument)
+                case _:
+                    kind = type(argument).__name__
+                    raise ArtifactError(f"the call of {step.entry} takes a {kind}", where=self._where)
+        sizes: list[Size] = [step.chunks, *(p.shift for p in pointers), *(s.value for s in scalars)]
+        symbols: set[str] = set().union(*(self._table.sizes.symbols(size) for size in sizes))
+        symbols = symbols.union(*(self._table.place_symbols(pointer.buffer) for pointer in pointers))
+        pooled = any(self._table[number].kind == "pooled" for number in (*step.reads, *step.writes))
+        return Call(step, tuple(pointers), tuple(scalars), fixed=not pooled and not symbols & self._table.late)
+
+    def _calls(self, calls: tuple[Call, ...]) -> Calls:
+        number = None
+        if calls[0].fixed:
+            number, self._fixed_runs = self._fixed_runs, self._fixed_runs + 1
+        roots = dict.fromkeys(self._table[number].root for call in calls for number in call.step.writes)
+        stale = tuple(number for root in roots for number in self._table.unsettled(root))
+        return Calls(calls, number, stale, tuple(root for root in roots if self._table[root].kind == "pooled"))
+
+    def _evaluation(self, step: EvaluateStep) -> Evaluation:
+        op = self._decoder.op_from(step.op, step.version, step.attributes, step.source)
+        types = tuple(self._table[number].type for number in step.results)
+        operands: tuple[Value | None, ...] = ()
+        instruction = Instruction(op, operands, types, (None,) * len(types), (), step.source)
+        owned = any(self._table.is_kept(number) for number in step.results)
+        return Evaluation(instruction, step.operands, step.results, owned)

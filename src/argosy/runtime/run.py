@@ -1,0 +1,241 @@
+"""One run of a body: the values of its buffers, and the nodes carried out one after the other.
+
+A buffer's value is a numpy tensor or another Python object. That of a buffer in memory is a tensor over the memory;
+where shape or place depend on data, or elements are packed, it is None until it is asked for, and again after a
+kernel wrote it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from argosy.artifact.plan import CarriedRecord, CollectedRecord, CopyStep, ShapeStep
+from argosy.errors import ArtifactError, InternalError
+from argosy.ir.dim import Symbol
+from argosy.ir.interpreter import Observer, evaluate
+from argosy.ir.op import Env
+from argosy.ir.types import TensorType
+from argosy.runtime.buffers import BufferTable, read_tensor, write_tensor
+from argosy.runtime.host_abi import RunRecord, fault_error
+from argosy.runtime.layout import Code, Frame, write_block
+from argosy.runtime.memory import Bytes, MemoryPool, address_of
+from argosy.runtime.nodes import Branch, Calls, Evaluation, Loop, Node
+
+__all__ = ["Run"]
+
+
+class Run:
+    """The state of a run. `values` are of buffers, by number."""
+
+    def __init__(
+        self,
+        table: BufferTable,
+        frame: Frame,
+        env: Env,
+        code: Code | None,
+        pool: MemoryPool,
+        declared: Mapping[str, Symbol],
+        observe: Observer | None,
+        where: str,
+    ) -> None:
+        self.values: list[Any] = frame.values.copy()
+        self._table = table
+        self.frame = frame
+        self._env = env
+        self._code = code
+        self._pool = pool
+        self._declared = declared
+        self._observe = observe
+        self._where = where
+        self._pooled: dict[int, Bytes] = {}
+        self._taken: list[Bytes] = []
+
+    def end(self) -> None:
+        """Give pooled memory back."""
+        for block in self._taken:
+            self._pool.give(block)
+        self._taken.clear()
+
+    def read(self, number: int) -> Any:
+        """The value of a buffer. Tensors in memory are good until that is written again."""
+        value = self.values[number]
+        if value is None and self._table[number].in_memory:
+            buffer = self._table[number]
+            shape = buffer.shape(self._env.symbols)
+            value = self.values[number] = read_tensor(self._memory(number), buffer.dtype, shape)
+        return value
+
+    def kept(self, number: int) -> Any:
+        """The value of a buffer for good: tensors in the memory of the run are copied."""
+        value = self.read(number)
+        return np.array(value) if self._table.is_reused(number) else value
+
+    def write(self, number: int, value: Any) -> None:
+        """Make a buffer hold a value; one that is no buffer in memory takes it as it is."""
+        table = self._table
+        buffer = table[number]
+        if not buffer.in_memory or (buffer.kind == "prepared" and not self.frame.holds(number)):
+            self.values[number] = value
+            return
+        for other in table.unsettled(buffer.root):
+            self.values[other] = None
+        if not table.is_settled(number):
+            memory = self._memory(number, buffer.dtype.byte_size(np.size(value)))
+            self.values[number] = write_tensor(memory, buffer.dtype, value)
+            return
+        place = self.values[number]
+        if np.shape(value) != place.shape or value.dtype != place.dtype:
+            found = f"{np.asarray(value).dtype}{list(np.shape(value))}"
+            raise InternalError(f"a value {found} goes to a buffer of {buffer.type}, {list(place.shape)}")
+        np.copyto(place, value)
+
+    def nodes(self, nodes: Sequence[Node]) -> None:
+        """Carry out nodes in order."""
+        for node in nodes:
+            match node:
+                case Calls():
+                    self._calls(node)
+                case Evaluation():
+                    self._evaluation(node)
+                case CopyStep():
+                    self.write(node.destination, self._moved(node.origin, node.destination))
+                case ShapeStep():
+                    self._bind(node)
+                case Branch():
+                    condition = bool(np.reshape(self.read(node.condition), ()))
+                    self.nodes(node.then if condition else node.otherwise)
+                case Loop():
+                    self._loop(node)
+
+    # ------------------------------------------------------------------------------------- memory
+
+    def _memory(self, number: int, least: int = 0) -> Bytes:
+        """The bytes from a buffer's start to the end of its root; a pooled one gets at least `least`."""
+        buffer, symbols = self._table[number], self._env.symbols
+        if buffer.kind != "pooled":
+            return self.frame.memory(number, symbols)
+        shift = self._table.shift(number, symbols)
+        return self._allocate(buffer.root, shift + least)[shift:]
+
+    def _allocate(self, root: int, least: int = 0) -> Bytes:
+        """The block of a pooled buffer: the one that it has where that is large enough."""
+        size = least
+        if self._table.room_symbols(root) <= self._env.symbols.keys():
+            size = max(size, self._table.bytes(root, self._env.symbols))
+        block = self._pooled.get(root)
+        if block is None or block.size < size:
+            block = self._pooled[root] = self._pool.take(size)
+            self._taken.append(block)
+        return block
+
+    def _locate(self, number: int) -> tuple[int, bool]:
+        buffer, symbols = self._table[number], self._env.symbols
+        if buffer.kind != "pooled":
+            return self.frame.locate(number, symbols), False
+        return address_of(self._allocate(buffer.root)) + self._table.shift(number, symbols), False
+
+    # -------------------------------------------------------------------------------------- nodes
+
+    def _calls(self, node: Calls) -> None:
+        for number in node.stale:
+            self.values[number] = None
+        if node.number is not None:
+            self.frame.runs[node.number]()
+            record = self.frame.records[node.number]
+        else:
+            record = self._call_now(node)
+        if record.fault:
+            step = node.calls[record.step].step
+            raise fault_error(record.fault, record.value, step.source or step.entry)
+
+    def _call_now(self, node: Calls) -> RunRecord:
+        """Calls whose sizes or places depend on data: their parameter blocks are written now."""
+        if self._code is None:
+            raise InternalError("calls without code", where=self._where)
+        for root in node.pooled:
+            self._allocate(root)
+        symbols, sizes = self._env.symbols, self._table.sizes
+        blocks = bytearray()
+        rows = []
+        for call in node.calls:
+            begin = len(blocks)
+            write_block(blocks, call, self._table, symbols, self._locate)
+            rows.append((self._code.address(call.step.code, call.step.entry), begin, call.step.chunks))
+        raw = np.frombuffer(blocks, np.int64)
+        base = address_of(raw)
+        steps = np.array([(kernel, base + begin, sizes.number(chunks, symbols)) for kernel, begin, chunks in rows])
+        record = self.frame.record(address_of(steps), len(rows))
+        self._code.bind(record)()
+        return record
+
+    def _evaluation(self, node: Evaluation) -> None:
+        take = self.kept if node.owned else self.read
+        inputs = [None if number is None else take(number) for number in node.operands]
+        results = evaluate(node.instruction, self._env, inputs)
+        for number, result in zip(node.results, results, strict=True):
+            self.write(number, result)
+        if self._observe is not None:
+            self._observe(node.instruction, results)
+
+    def _bind(self, step: ShapeStep) -> None:
+        value = self.read(step.buffer)
+        size = np.shape(value)[step.axis] if step.axis is not None else int(np.reshape(value, -1)[step.element])
+        symbol = self._declared.get(step.symbol)
+        if symbol is not None and (size < symbol.lower or (symbol.upper is not None and size > symbol.upper)):
+            raise ArtifactError(f"{step.symbol} = {size} is out of its bounds", where=self._where)
+        self._env.symbols[step.symbol] = size
+
+    def _scalar(self, number: int | None) -> Any:
+        return None if number is None else np.reshape(self.read(number), ()).item()
+
+    def _loop(self, node: Loop) -> None:
+        block = node.block
+        limit, go = self._scalar(block.trip_count), self._scalar(block.condition)
+        for carried in block.carried:
+            self.write(carried.current, self._moved(carried.initial, carried.current))
+        collected: list[list[Any]] = [[] for _ in block.collected]
+        iteration = 0
+        while go is not False and (limit is None or iteration < limit):
+            if block.iteration is not None:
+                self.write(block.iteration, self._iteration(block.iteration, iteration))
+            self.nodes(node.body)
+            for store, entry in zip(collected, block.collected, strict=True):
+                store.append(self.kept(entry.element))
+            go = self._scalar(block.next_condition)
+            self._advance(block.carried)
+            iteration += 1
+        for carried in block.carried:
+            self.write(carried.final, self._moved(carried.current, carried.final))
+        for store, entry in zip(collected, block.collected, strict=True):
+            self.write(entry.result, self._stacked(store[::-1] if entry.reverse else store, entry))
+
+    def _advance(self, carried: Sequence[CarriedRecord]) -> None:
+        """Every `next` becomes `current`, as if at once."""
+        roots = {self._table[entry.current].root for entry in carried}
+        following = [
+            self.kept(entry.next) if self._table[entry.next].root in roots else self._moved(entry.next, entry.current)
+            for entry in carried
+        ]
+        for entry, value in zip(carried, following, strict=True):
+            self.write(entry.current, value)
+
+    def _moved(self, origin: int, destination: int) -> Any:
+        """The value of `origin` for `destination`, which copies it where it is in memory."""
+        return self.kept(origin) if self._table.is_kept(destination) else self.read(origin)
+
+    def _iteration(self, number: int, iteration: int) -> Any:
+        kind = self._table[number].type
+        dtype = kind.dtype.numpy if isinstance(kind, TensorType) else np.int64
+        value = np.asarray(iteration, dtype)
+        return value if not isinstance(kind, TensorType) or kind.dims is None else value.reshape((1,) * len(kind.dims))
+
+    def _stacked(self, elements: list[Any], entry: CollectedRecord) -> Any:
+        if elements:
+            return np.stack(elements, entry.axis)
+        kind = self._table[entry.result].type
+        shape = [size if isinstance(size, int) else 0 for size in getattr(kind, "dims", None) or (0,)]
+        shape[entry.axis] = 0
+        return np.empty(shape, getattr(kind, "dtype").numpy)  # noqa: B009 - a collected value is a tensor
