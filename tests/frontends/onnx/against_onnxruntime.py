@@ -43,5 +43,5 @@ def assert_agrees(
         assert have.dtype == want.dtype, name
         assert have.shape == want.shape, name
         # Differences of unsigned numbers wrap.
-        pair = [value.astype(np.int64) if value.dtype.kind in "iu" else value for value in (have, want)]
-        np.testing.assert_allclose(*pair, rtol=rtol, atol=atol, err_msg=name)
+        pair = (value.astype(np.int64) if value.dtype.kind in "iu" else value for value in (have, want))
+        np.testing.assert_allclose(next(pair), next(pair), rtol=rtol, atol=atol, err_msg=name)
