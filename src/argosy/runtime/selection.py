@@ -4,14 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
+from argosy import host_cpu
 from argosy.artifact.manifest import VariantRecord
 from argosy.errors import DeviceError
+from argosy.runtime.devices.cpu import cpu_family
 from argosy.runtime.devices.host import HOST_FAMILY
 
 __all__ = ["Choice", "Selection", "judge", "select"]
 
-REF = "ref"
+REF: Final = "ref"
+CPU: Final = "cpu"
+OPTIMAL: Final = "optimal"
+WORKS: Final = "works, recompile preferred"
+REFUSED: Final = "not for this machine"
+
+_NAMED: Final = 4
+"""Features that a reason names."""
+_SPEED: Final = (
+    "avx", "avx2", "fma", "f16c", "avx512f", "avx512vl", "avx512vnni", "avx512bf16", "avx512fp16", "avxvnni",
+    "fp16", "dotprod", "bf16", "i8mm", "sve", "sve2",
+)  # fmt: skip
+"""Features for whose sake a model is better compiled again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +40,7 @@ class Choice:
     @property
     def fits(self) -> bool:
         """Whether this machine can run it."""
-        return self.answer in ("optimal", "works, recompile preferred")
+        return self.answer in (OPTIMAL, WORKS)
 
     @property
     def words(self) -> str:
@@ -53,30 +68,41 @@ class Selection:
 
 
 def judge(
-    variants: Sequence[VariantRecord], *, device: str | None = None, native_code: bool = True, slim: bool = False
+    variants: Sequence[VariantRecord],
+    *,
+    device: str | None = None,
+    exact: bool = False,
+    native_code: bool = True,
+    slim: bool = False,
 ) -> Selection:
     """An answer for each variant and for `ref`, best first, on this machine.
 
-    `device` limits the choice to one device; `native_code=False` to `ref`. Raises DeviceError for an unknown device.
+    `device` limits the choice to one device, `exact` to code for just this machine, `native_code=False` to `ref`.
+    Raises DeviceError for an unknown device.
     """
     wanted = (device or "").partition(":")[0]
-    if wanted not in ("", REF, "cpu", HOST_FAMILY):
+    if wanted not in ("", REF, CPU, HOST_FAMILY):
         raise DeviceError(
             f"there is no device {device!r} in this version of Argosy",
-            hint="devices: ref, host (leave --device out to choose)",
+            hint=f"devices: {REF}, {CPU}, {HOST_FAMILY} (leave --device out to choose)",
         )
-    choices = [_judge(variant, wanted, native_code=native_code) for variant in variants]
+    choices = [_judge(variant, wanted, exact=exact, native_code=native_code) for variant in variants]
     choices.append(_reference(wanted, slim=slim))
-    # Specialised variants before general ones of the same arch: they are faster where they apply.
-    order = sorted(range(len(choices)), key=lambda index: (not choices[index].fits, _generality(choices[index]), index))
+    order = sorted(range(len(choices)), key=lambda index: (not choices[index].fits, _rank(choices[index]), index))
     return Selection(tuple(choices[index] for index in order))
 
 
 def select(
-    variants: Sequence[VariantRecord], *, device: str | None, native_code: bool, slim: bool, where: str
+    variants: Sequence[VariantRecord],
+    *,
+    device: str | None,
+    exact: bool,
+    native_code: bool,
+    slim: bool,
+    where: str,
 ) -> Selection:
     """Like `judge`, but raises DeviceError where nothing fits, saying why for each variant."""
-    selection = judge(variants, device=device, native_code=native_code, slim=slim)
+    selection = judge(variants, device=device, exact=exact, native_code=native_code, slim=slim)
     if not selection.fitting:
         raise DeviceError(
             f"no variant runs here:\n{selection}",
@@ -86,27 +112,63 @@ def select(
     return selection
 
 
-def _generality(choice: Choice) -> tuple[int, int]:
-    if choice.variant is None:
-        return (1, 0)
-    return (0, 0 if choice.variant.dims else 1)
+def _rank(choice: Choice) -> tuple[int, int, int]:
+    """What runs rather than what: code, of the highest level; of one level, code for special sizes; `ref` at last."""
+    variant = choice.variant
+    if variant is None:
+        return (2, 0, 0)
+    # Each level of a CPU family asks for more features than the ones below.
+    return (int(variant.family == HOST_FAMILY), -len(variant.requirements.features), int(not variant.dims))
 
 
-def _judge(variant: VariantRecord, wanted: str, *, native_code: bool) -> Choice:
+def _judge(variant: VariantRecord, wanted: str, *, exact: bool, native_code: bool) -> Choice:
     if not native_code:
-        return Choice(variant, "not for this machine", "native code is switched off")
-    if wanted == REF:
-        return Choice(variant, "not for this machine", "the device ref was asked for")
-    if variant.family != HOST_FAMILY:
-        return Choice(variant, "not for this machine", f"no {variant.family} device is known to this version")
+        return Choice(variant, REFUSED, "native code is switched off")
+    if wanted and wanted not in _devices(variant):
+        return Choice(variant, REFUSED, f"the device {wanted} was asked for")
+    if variant.family == HOST_FAMILY:
+        return _judge_host(variant)
+    if variant.family.startswith(cpu_family("")):
+        return _judge_cpu(variant, exact=exact)
+    return Choice(variant, REFUSED, f"no {variant.family} device is known to this version")
+
+
+def _devices(variant: VariantRecord) -> tuple[str, ...]:
+    """The devices that are asked for by name and run a variant's family."""
+    if variant.family == HOST_FAMILY:
+        return (HOST_FAMILY, CPU)
+    return (CPU,) if variant.family.startswith(cpu_family("")) else ()
+
+
+def _judge_host(variant: VariantRecord) -> Choice:
     if variant.requirements.features:
-        return Choice(variant, "not for this machine", f"it needs {', '.join(variant.requirements.features)}")
-    return Choice(variant, "optimal", "its plan needs nothing but this process")
+        return Choice(variant, REFUSED, f"it needs {', '.join(variant.requirements.features)}")
+    return Choice(variant, OPTIMAL, "its plan needs nothing but this process")
+
+
+def _judge_cpu(variant: VariantRecord, *, exact: bool) -> Choice:
+    isa, system, features = host_cpu.isa(), host_cpu.system(), host_cpu.cpu_features()
+    if variant.family != cpu_family(isa):
+        return Choice(variant, REFUSED, f"its instruction set is {variant.family[4:]}, this CPU's {isa}")
+    if variant.system and variant.system != system:
+        return Choice(variant, REFUSED, f"it is for {variant.system}, this is {system}")
+    needed = set(variant.requirements.features)
+    if not features and needed:
+        return Choice(variant, REFUSED, f"{system} doesn't tell what this CPU can do")
+    missing = sorted(needed - features)
+    if missing:
+        more = f" and {len(missing) - _NAMED} more" if len(missing) > _NAMED else ""
+        return Choice(variant, REFUSED, f"this CPU lacks {', '.join(missing[:_NAMED])}{more}")
+    unused = [name for name in _SPEED if name in features and name not in needed]
+    if not unused:
+        return Choice(variant, OPTIMAL, "it uses what this CPU can do")
+    reason = f"this CPU can also do {', '.join(unused[-_NAMED:])}"
+    return Choice(variant, REFUSED if exact else WORKS, f"{reason}; exact code was asked for" if exact else reason)
 
 
 def _reference(wanted: str, *, slim: bool) -> Choice:
     if slim:
-        return Choice(None, "not for this machine", "the artifact is slim: it holds no program")
+        return Choice(None, REFUSED, "the artifact is slim: it holds no program")
     if wanted not in ("", REF):
-        return Choice(None, "not for this machine", f"the device {wanted} was asked for")
-    return Choice(None, "optimal" if wanted == REF else "works, recompile preferred", "numpy runs everywhere")
+        return Choice(None, REFUSED, f"the device {wanted} was asked for")
+    return Choice(None, OPTIMAL if wanted == REF else WORKS, "numpy runs everywhere")

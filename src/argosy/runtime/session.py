@@ -55,7 +55,6 @@ class Session:
             if value is not None and value < 1:
                 raise UsageError(f"{name} is {value}, expected at least 1")
         self._artifact = source if isinstance(source, Artifact) else Artifact.open(source, weights=weights)
-        self._exact = exact
         self._threads = threads
         manifest = self._artifact.manifest
         symbols = decode_symbols(manifest.symbols)
@@ -64,6 +63,7 @@ class Session:
         self._selection = select(
             self._artifact.variants,
             device=device,
+            exact=exact,
             native_code=native_code,
             slim=self._artifact.is_slim,
             where=self._artifact.where,

@@ -22,7 +22,12 @@ from argosy.errors import ArtifactError, DeviceError
 from argosy.runtime.executor import Executor
 from argosy.runtime.host_abi import HOST_ABI, RunRecord
 
-__all__ = ["Library", "LoadedCode", "load_variant"]
+__all__ = ["Library", "LoadedCode", "cpu_family", "load_variant"]
+
+
+def cpu_family(isa: str) -> str:
+    """The family of variants with code for a CPU instruction set, by the compilers' name of it."""
+    return f"cpu-{isa.replace('_', '-')}"
 
 
 class Library:
