@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from argosy.artifact.encode import Encoder, encode_symbols
 from argosy.artifact.plan import (
@@ -63,17 +63,17 @@ def lower_module(module: Module, arch: CpuArch, options: CompileOptions) -> Lowe
     return _Lowering(module, arch, options).run()
 
 
-@dataclass(slots=True)
 class _Draft:
     """What the steps of one instruction are written into; nothing counts before `commit`."""
 
-    lowering: _Lowering
-    instruction: Instruction
-    body: list[Step] = field(default_factory=list)
-    before: list[Step] = field(default_factory=list)
-    made: list[int] = field(default_factory=list)
-    kernels: list[Kernel] = field(default_factory=list)
-    results: dict[int, int] = field(default_factory=dict)
+    def __init__(self, lowering: _Lowering, instruction: Instruction) -> None:
+        self.lowering = lowering
+        self.instruction = instruction
+        self.body: list[Step] = []
+        self.before: list[Step] = []
+        self.made: list[int] = []
+        self.kernels: list[Kernel] = []
+        self.results: dict[int, int] = {}
 
     def operand(self, index: int) -> int:
         """The buffer of parameter `index` of the problem's module."""
@@ -231,6 +231,9 @@ class _Lowering:
             number = self.buffer("weight", instruction.types[0], literal=literal)
             self._numbers[instruction.result()] = number
             return
+        if not _in_memory(instruction):
+            self._evaluate(instruction, [f"{instruction.op.name} takes or gives values that are no tensors of known rank"])
+            return
         if self._alias(instruction):
             return
         reasons: list[str] = []
@@ -318,6 +321,12 @@ class _Lowering:
         )
         for number, kind in zip(results, instruction.types, strict=True):
             self._body += [ShapeStep(name, number, axis) for name, axis in self._new_symbols(kind)]
+
+
+def _in_memory(instruction: Instruction) -> bool:
+    """Whether kernels can hold all operands and results: tensors of known rank, and no strings."""
+    kinds = [*instruction.types, *(operand.type for operand in instruction.operands if operand is not None)]
+    return all(isinstance(kind, TensorType) and kind.dims is not None and kind.dtype.kind != "string" for kind in kinds)
 
 
 def lone_module(instruction: Instruction) -> Module:

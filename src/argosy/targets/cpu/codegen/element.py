@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import Any, Final, TypeVar
 
 from argosy.errors import ArgosyError, InternalError
 from argosy.ir import access as maps
@@ -38,6 +38,10 @@ __all__ = [
     "present",
     "split_access",
 ]
+
+
+LEAST: Final = -(1 << 62)
+"""A lower bound for numbers of which nothing is known."""
 
 
 class DeclinedError(Exception):
@@ -106,7 +110,7 @@ class Elements:
             literal = instruction.op.literal
             if literal.size != 1 and not literal.is_splat:
                 raise DeclinedError("a constant of several elements inside a kernel")
-            return scalar.constant(literal.item(), value.dtype)
+            return self.constant(literal.item(), value.dtype)
         if isinstance(instruction.op, Split):
             return self.of(present(instruction, 0), self.compose(access, split_access(instruction, value.index)))
         emitter = _EMITTERS.get(instruction.op.name)
@@ -154,6 +158,31 @@ class Elements:
         """A variable in the compute type of `dtype`."""
         return self.text.let(scalar.compute_type(dtype), expression)
 
+    def constant(self, value: Any, dtype: DType) -> str:
+        """A number in the compute type of `dtype`."""
+        return scalar.constant(value, dtype)
+
+    def local(self, expression: str, lower: int = LEAST, upper: int | None = None) -> DimLike:
+        """An int64 expression as a dim: a new variable, of which no more is known than its bounds."""
+        return symbol_dim(Symbol(f"@{self.text.let('int64', expression)}", lower, upper))
+
+    def entries(self, attribute: Sequence[DimLike] | None, operand: Value | None) -> list[DimLike] | None:
+        """Numbers that steer an op: the attribute's, else what is known of the operand, else its elements, read here.
+
+        None where neither is given. Declines where their number is not known.
+        """
+        if attribute is not None:
+            return list(attribute)
+        if operand is None:
+            return None
+        if operand.known is not None:
+            return [entry if isinstance(entry, Dim) else int(entry) for entry in operand.known.reshape(-1)]
+        shape = [size for size in operand.shape if isinstance(size, int)]
+        if len(shape) != operand.rank or len(shape) > 1:
+            raise DeclinedError(f"an op is steered by {operand.type}")
+        places = [Access((), operand.shape, (place,)) for place in range(shape[0])] if shape else [Access((), (), ())]
+        return [self.local(f"(int64){self.of(operand, place)}") for place in places]
+
     def number(self, dim: DimLike) -> str:
         """A dim as an int64 value."""
         return self.let(INT64, self.text.dim(dim))
@@ -178,18 +207,25 @@ def split_access(instruction: Instruction, index: int) -> Access:
     """How piece `index` of a split reads its operand."""
     op, x = op_of(instruction, Split), present(instruction, 0)
     axis = normalize_axis(op.axis, x.rank)
-    if op.sizes is None and len(instruction.operands) > 1 and instruction.operands[1] is not None:
-        raise DeclinedError("the sizes of the split are known only when the program runs")
-    pieces = op.sizes if op.sizes is not None else (dims.ceildiv(x.shape[axis], op.count),) * op.count
+    start: DimLike = 0
+    for piece in instruction.results[:index]:
+        start = piece.shape[axis] + start
     starts: list[DimLike] = [0] * x.rank
-    starts[axis] = sum(pieces[:index], start=0)  # type: ignore[arg-type]
+    starts[axis] = start
     return maps.slice_by(x.shape, instruction.result(index).shape, starts, [1] * x.rank)
 
 
-def broadcast_access(operand: Value, result: Value, access: Access) -> Access | None:
-    """The access of a broadcast operand; None where it is unknown whether an axis repeats."""
+def broadcast_access(operand: Value, result: Value, access: Access) -> Access:
+    """The access of a broadcast operand. Where only the run knows whether an axis repeats, so do its indices."""
     step = maps.broadcast(operand.shape, result.shape)
-    return None if step is None else access.compose(step)
+    if step is None:
+        axes = maps.identity(result.shape).indices[result.rank - operand.rank :]
+        indices = (
+            index if dims.equal(size, whole) else dims.dim_min(index, size - 1)
+            for index, size, whole in zip(axes, operand.shape, result.shape[result.rank - operand.rank :], strict=True)
+        )
+        step = Access(result.shape, operand.shape, tuple(indices))
+    return access.compose(step)
 
 
 @element("pointwise")
@@ -200,10 +236,7 @@ def _pointwise(elements: Elements, instruction: Instruction, access: Access) -> 
     for operand in instruction.operands:
         if operand is None:
             raise DeclinedError("a pointwise operand is absent")
-        place = broadcast_access(operand, result, access)
-        if place is None:
-            raise DeclinedError(f"it is unknown whether {operand.type} repeats in {result.type}")
-        names.append(elements.of(operand, place))
+        names.append(elements.of(operand, broadcast_access(operand, result, access)))
     kinds = [operand.dtype for operand in instruction.operands if operand is not None]
     storage = [*kinds, *op.formula.step_dtypes(kinds)]
     for number, step in enumerate(op.formula.steps):
@@ -211,7 +244,8 @@ def _pointwise(elements: Elements, instruction: Instruction, access: Access) -> 
         typed = [storage[ref] for ref in step.args if isinstance(ref, int) and storage[ref].kind != "bool"]
         source = typed[0] if typed else storage[step.args[0]] if isinstance(step.args[0], int) else kind
         args = [
-            scalar.constant(ref.value, source) if isinstance(ref, FormulaConstant) else names[ref] for ref in step.args
+            elements.constant(ref.value, source) if isinstance(ref, FormulaConstant) else names[ref]
+            for ref in step.args
         ]
         arg_types = [source if isinstance(ref, FormulaConstant) else storage[ref] for ref in step.args]
         names.append(elements.let(kind, scalar.apply(step.primitive, args, arg_types, kind)))

@@ -54,10 +54,15 @@ def chunk_count(work: DimLike, most: DimLike) -> DimLike:
 
 
 class KernelWriter:
-    """The frame of a kernel for a module: unpacks the parameter block, then what the caller writes into `text`."""
+    """The frame of a kernel for a module: unpacks the parameter block, then what the caller writes into `text`.
 
-    def __init__(self, module: Module, results: Sequence[DType]) -> None:
+    Beside the module's parameters a kernel may read temporaries, which earlier kernels of the op
+    wrote: `temporary0`, `temporary1`, …
+    """
+
+    def __init__(self, module: Module, results: Sequence[DType], temporaries: Sequence[DType] = ()) -> None:
         self.text = CText()
+        self._temporaries = temporaries
         self._module = module
         self._results = results
         self.pointers: dict[Instruction, str] = {p: f"x{i}" for i, p in enumerate(module.parameters)}
@@ -74,6 +79,9 @@ class KernelWriter:
         for parameter in self._module.parameters:
             kind = scalar.storage_type(parameter.result().dtype)
             head.append(f"  const {kind} *restrict {self.pointers[parameter]} = ARGOSY_POINTER(params, {slot});")
+            slot += 1
+        for index, dtype in enumerate(self._temporaries):
+            head.append(f"  const {scalar.storage_type(dtype)} *restrict temporary{index} = ARGOSY_POINTER(params, {slot});")
             slot += 1
         for index, dtype in enumerate(self._results):
             head.append(f"  {scalar.storage_type(dtype)} *restrict y{index} = ARGOSY_POINTER(params, {slot});")

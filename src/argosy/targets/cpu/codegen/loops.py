@@ -7,37 +7,63 @@ loop for the vectoriser.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from argosy.ir import access as maps
-from argosy.ir.dim import Dim, DimLike, Symbol, symbols_in
-from argosy.ir.module import Module
+from argosy.ir.access import Access
+from argosy.ir.dim import Dim, DimLike, Symbol, dim_max, symbols_in
+from argosy.ir.dtype import DType
+from argosy.ir.module import Module, Value
 from argosy.ops.shapes import product
 from argosy.targets.cpu.codegen import scalar
 from argosy.targets.cpu.codegen.c_text import CText, axis_name
 from argosy.targets.cpu.codegen.kernel import Kernel, KernelWriter, chunk_count
 
-__all__ = ["chunked_loops", "elementwise_kernel", "merged_extents"]
+__all__ = ["Nest", "chunked_loops", "coefficient", "elementwise_kernel", "merged_extents", "store_kernel"]
 
 
 def elementwise_kernel(module: Module) -> Kernel:
     """A module of views and elementwise ops: one loop nest that stores each element of the result."""
     result = module.results[0]
-    shape = result.shape
+    place = maps.identity(result.shape)
+    return store_kernel(module, [result.dtype], [Nest(result, result.shape, 0, place)])
 
-    def write(writer: KernelWriter) -> None:
-        place = maps.identity(shape)
-        value = writer.elements.of(result, place)
-        at = writer.elements.offset(place)
-        writer.text.line(f"{scalar.store(result.dtype, writer.result(), at, value)};")
 
-    trial = KernelWriter(module, [result.dtype])
-    write(trial)
-    extents = shape if trial.elements.positional else merged_extents(shape, trial.elements.offsets)
-    writer = KernelWriter(module, [result.dtype])
-    with writer.elements.scope():
-        pieces = chunked_loops(writer.text, extents, lambda: write(writer))
-    return writer.kernel(chunk_count(product(shape), pieces))
+@dataclass(frozen=True, slots=True)
+class Nest:
+    """Loops over `extents` that put the elements of `value`, each at its own place, into result number `result`."""
+
+    value: Value
+    extents: tuple[DimLike, ...]
+    result: int
+    place: Access
+
+
+def store_kernel(module: Module, results: Sequence[DType], nests: Sequence[Nest]) -> Kernel:
+    """One nest after the other; every chunk takes its share of each."""
+    writer = KernelWriter(module, results)
+    pieces: DimLike = 1
+    work: DimLike = 0
+    for nest in nests:
+        trial = KernelWriter(module, results)
+        _store(trial, nest)
+        whole = nest.extents if trial.elements.positional else merged_extents(nest.extents, trial.elements.offsets)
+        with contextlib.ExitStack() as stack:
+            if len(nests) > 1:
+                stack.enter_context(writer.text.block(""))
+            stack.enter_context(writer.elements.scope())
+            count = chunked_loops(writer.text, whole, lambda nest=nest: _store(writer, nest))  # type: ignore[misc]
+        pieces = dim_max(pieces, count)
+        work = product(nest.extents) + work
+    return writer.kernel(chunk_count(work, pieces))
+
+
+def _store(writer: KernelWriter, nest: Nest) -> None:
+    value = writer.elements.of(nest.value, maps.identity(nest.extents))
+    at = writer.elements.offset(nest.place)
+    writer.text.line(f"{scalar.store(nest.value.dtype, writer.result(nest.result), at, value)};")
 
 
 def merged_extents(extents: Sequence[DimLike], offsets: Sequence[DimLike]) -> tuple[DimLike, ...]:
@@ -60,26 +86,26 @@ def merged_extents(extents: Sequence[DimLike], offsets: Sequence[DimLike]) -> tu
 
 def _walks_as_one(offset: DimLike, axis: int, inner: DimLike) -> bool:
     """Whether a step along `axis` moves `offset` as far as `inner` steps along the next axis do."""
-    left, right = _coefficient(offset, axis), _coefficient(offset, axis + 1)
+    left, right = coefficient(offset, axis), coefficient(offset, axis + 1)
     if left is None or right is None:
         return False
     return left == (right * inner if isinstance(right, Dim) else inner * right)
 
 
-def _coefficient(offset: DimLike, axis: int) -> DimLike | None:
+def coefficient(offset: DimLike, axis: int) -> DimLike | None:
     """What a step along `axis` adds to `offset`; None where that is no fixed amount."""
     if isinstance(offset, int):
         return 0
     name = f"@{axis}"
     total: DimLike = 0
-    for monomial, coefficient in offset.terms:
+    for monomial, number in offset.terms:
         mentions = [atom for atom in monomial if _mentions(atom, name)]
         if not mentions:
             continue
         if len(mentions) > 1 or not isinstance(mentions[0], Symbol):
             return None
         rest = tuple(atom for atom in monomial if atom is not mentions[0])
-        total = total + (Dim(((rest, coefficient),)) if rest else coefficient)
+        total = total + (Dim(((rest, number),)) if rest else number)
     return total
 
 

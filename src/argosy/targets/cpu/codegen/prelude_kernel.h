@@ -16,4 +16,6 @@ INLINE int64 dim_index(int64 index, int64 size, void *scratch) {
     return index;
 }
 
+#include "prelude_views.h"
+
 #endif

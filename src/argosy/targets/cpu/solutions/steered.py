@@ -1,0 +1,87 @@
+"""Ops whose operands say at run time how large the results are: one kernel for the sizes, then the op itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from argosy.ir import access as maps
+from argosy.ir.dtype import DTYPES, INT64, DType
+from argosy.ir.module import Instruction, Module, Parameter
+from argosy.ir.types import TensorType
+from argosy.ops.shapes import product
+from argosy.targets.cpu.codegen.kernel import Kernel, KernelWriter
+from argosy.targets.cpu.codegen.loops import Nest, elementwise_kernel, store_kernel
+from argosy.targets.cpu.codegen.result_sizes import ResultSizes, result_sizes
+from argosy.targets.cpu.solution import Problem, Solution, Steps, register_solution
+
+__all__ = ["PlainCopy", "SteeredLoops", "define_sizes", "sizes_kernel"]
+
+
+def define_sizes(problem: Problem, steps: Steps, sizes: ResultSizes = result_sizes) -> None:
+    """Give the symbols that the op's results define their values, which a kernel of its own computes."""
+    wanted: dict[str, tuple[int, int]] = {}
+    for number in range(len(problem.module.results)):
+        for name, axis in steps.undefined(number):
+            wanted.setdefault(name, (number, axis))
+    if not wanted:
+        return
+    kernel = sizes_kernel(problem.module, list(wanted.values()), sizes)
+    buffer = steps.temporary(TensorType(INT64, (len(wanted),)))
+    steps.call(kernel, [steps.operand(i) for i in range(len(problem.module.parameters))], [buffer])
+    for place, name in enumerate(wanted):
+        steps.define(name, buffer, element=place)
+
+
+def sizes_kernel(module: Module, wanted: list[tuple[int, int]], sizes: ResultSizes) -> Kernel:
+    """Stores the dims (result, axis) that are `wanted`, in this order, as int64."""
+    writer = KernelWriter(module, [INT64])
+    found = sizes(writer.elements, module.instructions[-1])
+    for place, (number, axis) in enumerate(wanted):
+        writer.text.line(f"y0[{place}] = checked_size({writer.text.dim(found[number][axis])}, scratch);")
+    return writer.kernel(1)
+
+
+@register_solution
+class SteeredLoops(Solution):
+    """Views and picks by index: a loop nest over the result, once its sizes are known."""
+
+    name = "steered loops"
+    anchors = frozenset({"slice", "pad", "tile", "broadcast", "range", "one_hot"})
+
+    def applies(self, problem: Problem) -> str:
+        return "" if problem.anchor is not None else "no anchor"
+
+    def lower(self, problem: Problem, config: Any, steps: Steps) -> None:
+        define_sizes(problem, steps)
+        kernel = elementwise_kernel(problem.module)
+        steps.call(kernel, [steps.operand(i) for i in range(len(problem.module.parameters))], [steps.result()])
+
+
+@register_solution
+class PlainCopy(Solution):
+    """The same bits in the same order, under other dims or another type: a copy."""
+
+    name = "plain copy"
+    anchors = frozenset({"reshape", "squeeze", "unsqueeze", "bit_cast"})
+
+    def applies(self, problem: Problem) -> str:
+        return "" if problem.anchor is not None else "no anchor"
+
+    def lower(self, problem: Problem, config: Any, steps: Steps) -> None:
+        define_sizes(problem, steps)
+        result = problem.module.results[0]
+        steps.call(copy_kernel(result.tensor), [steps.operand(0)], [steps.result()])
+
+
+def copy_kernel(kind: TensorType) -> Kernel:
+    """Copies the elements of a tensor, whatever they mean: NaNs keep their bits."""
+    total = (product(kind.dims or ()),)
+    code = _code_type(kind.dtype)
+    source = Instruction(Parameter(TensorType(code, total)), (), (TensorType(code, total),), (None,), ("x0",))
+    module = Module("copy", (source,), (), (source.result(),), ("y0",))
+    return store_kernel(module, [code], [Nest(source.result(), total, 0, maps.identity(total))])
+
+
+def _code_type(dtype: DType) -> DType:
+    """An integer type with the width of a buffer's elements; complex128 stays itself, which keeps its bits too."""
+    return DTYPES.get(f"uint{max(dtype.bits, 8)}", dtype)
