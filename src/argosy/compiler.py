@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib.util
 import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -103,9 +104,11 @@ def resolve_targets(names: Sequence[str | Target]) -> tuple[Target, ...]:
 
 
 def _native() -> Target:
-    """The best target for this machine. This version generates no native code yet, so that is the reference."""
-    log.info("this version generates no native code: the artifact runs on ref")
-    return find_arch("ref")
+    """The best target for this machine: its CPU level where the compiler for it is installed, else the reference."""
+    if importlib.util.find_spec("ziglang") is None:
+        log.warning("the package ziglang (extra cpu) is not installed: the artifact runs on ref")
+        return find_arch("ref")
+    return find_arch("cpu")
 
 
 def compile_program(

@@ -35,10 +35,14 @@ class ArchInfo:
 
 @dataclass(frozen=True, slots=True)
 class Lowered:
-    """What a target makes of one module: the variant, and the weights that its plan refers to, by hash."""
+    """What a target makes of one module: the variant, and the weights that its plan refers to, by hash.
+
+    `host_steps` has a line, with the reasons, for each node that no kernel of the target can do.
+    """
 
     variant: CompiledVariant
     weights: Mapping[str, Literal]
+    host_steps: Sequence[str] = ()
 
 
 class Target(ABC):

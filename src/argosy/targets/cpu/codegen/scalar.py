@@ -26,6 +26,7 @@ __all__ = [
     "apply",
     "compute_type",
     "constant",
+    "kernel_prelude",
     "load",
     "load_packed",
     "prelude",
@@ -44,6 +45,11 @@ def prelude() -> str:
     Define `ARGOSY_EXACT` before it for `--accuracy exact`.
     """
     return _written_out("prelude.h")
+
+
+def kernel_prelude() -> str:
+    """What kernels need beyond `prelude`: the parameter block, indices, views. Goes behind it and the host ABI."""
+    return _written_out("prelude_kernel.h")
 
 
 def _written_out(header: str) -> str:
