@@ -42,7 +42,9 @@ names = st.one_of(
 dims = pairs.map(lambda pair: pair[0])
 dtypes = st.sampled_from(list(DTYPES.values()))
 
-tensor_types = st.builds(TensorType, dtypes, st.one_of(st.none(), st.lists(dims, max_size=4).map(tuple)))
+sizes = dims.map(lambda dim: abs(dim) if isinstance(dim, int) else dim)  # no result may have a negative size
+
+tensor_types = st.builds(TensorType, dtypes, st.one_of(st.none(), st.lists(sizes, max_size=4).map(tuple)))
 types: st.SearchStrategy[Type] = st.recursive(
     tensor_types,
     lambda inner: st.one_of(

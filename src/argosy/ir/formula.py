@@ -124,7 +124,10 @@ def _step_dtype(step: Step, args: Sequence[DType | None]) -> DType:
         raise ModelError(f"{step.primitive} has constant arguments only, so its type is unknown")
     first = present[0]
     if any(kind is not first for kind in present):
-        raise ModelError(f"{step.primitive} needs arguments of one element type, found {', '.join(map(str, present))}")
+        raise ModelError(
+            f"{step.primitive} needs arguments of one element type, found {', '.join(map(str, present))}",
+            hint="convert them to one type, in ONNX with Cast",
+        )
     if _KINDS[first.kind] not in primitive.domain:
         raise ModelError(f"{step.primitive} is not defined for {first}")
     for ref in refs:

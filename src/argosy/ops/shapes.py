@@ -38,7 +38,11 @@ def broadcast(*shapes: Dims) -> Dims:
         result[:0] = [1] * padding
         offset = len(result) - len(shape)
         for axis, dim in enumerate(shape):
-            result[offset + axis] = broadcast_dim(result[offset + axis], dim)
+            try:
+                result[offset + axis] = broadcast_dim(result[offset + axis], dim)
+            except ModelError as error:
+                told = " and ".join(f"[{', '.join(map(str, dims))}]" for dims in shapes)
+                raise ModelError(f"{error.what}: the shapes are {told}") from None
     return tuple(result)
 
 

@@ -1,8 +1,8 @@
 """Which operator set a node belongs to: opset imports, and what we accept beyond the letter of the standard.
 
-Two leniencies, each with a warning and an error under `strict`: a domain that is used but not imported
-counts as version 1, and an op of the default domain that ai.onnx does not have is looked up in
-com.microsoft, because exporters write contrib ops there.
+Three leniencies, each with a warning and an error under `strict`: a domain that is used but not imported
+counts as version 1; an op of the default domain that ai.onnx does not have is looked up in com.microsoft,
+because exporters write contrib ops there; and a node in the form of another version of its op is read as that.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from argosy.errors import ModelError, UnsupportedError
 from argosy.frontends.onnx.registry import CONTRIB, ML, ONNX, has_handler
+from argosy.frontends.onnx.versions import written_for
 
 if TYPE_CHECKING:
     import onnx
@@ -42,8 +43,11 @@ class Opsets:
         for entry in imports:
             domain = canonical_domain(entry.domain)
             _check_version(domain, entry.version)
-            if versions.setdefault(domain, entry.version) != entry.version:
-                raise ModelError(f"opset_import lists two versions of {domain or 'ai.onnx'}")
+            other = versions.setdefault(domain, entry.version)
+            if other != entry.version:
+                raise ModelError(
+                    f"opset_import lists the versions {other} and {entry.version} of {domain or 'ai.onnx'}"
+                )
         if not versions:
             versions[ONNX] = 1  # IR versions before 3 had no opset_import: ONNX IR spec, "Operator Sets"
         return Opsets(tuple(versions.items()), strict)
@@ -64,7 +68,15 @@ class Opsets:
         if domain == ONNX and has_handler(CONTRIB, node.op_type) and not _is_standard(node.op_type, version):
             self._lenient(f"{node.op_type} is no ai.onnx op of opset {version}; taken from {CONTRIB}", label)
             return CONTRIB, versions.get(CONTRIB, 1)
-        return domain, version
+        return domain, self._written_for(node, domain, version, label)
+
+    def _written_for(self, node: onnx.NodeProto, domain: str, version: int, label: str) -> int:
+        found = written_for(node, domain, version)
+        if found != version:
+            self._lenient(
+                f"{node.op_type} has the form of opset {found}, the model imports {version}; read as of {found}", label
+            )
+        return found
 
     def _lenient(self, what: str, label: str) -> None:
         if self.strict:

@@ -68,6 +68,6 @@ def _number(entries: dict[str, str], key: str, default: int, where: str) -> int:
     text = entries.get(key, "")
     if not text:
         return default
-    if not text.isdigit():
-        raise ModelError(f"external data has {key} = {text!r}, expected a number", where=where)
+    if not (text.isascii() and text.isdigit() and len(text) < 20):  # 19 digits hold every 64-bit number
+        raise ModelError(f"external data has {key} = {text[:40]!r}, expected a number", where=where)
     return int(text)

@@ -60,7 +60,8 @@ class Functions:
         known = set(body.attribute) | {attribute.name for attribute in body.attribute_proto}
         unknown = [a.name for a in call.attribute if a.name not in known and (body.attribute or body.attribute_proto)]
         if unknown and (canonical_domain(body.domain), body.name, getattr(body, "overload", "")) in self._local:
-            raise ModelError(f"attribute {unknown[0]!r} is not one of the function {body.name}")
+            hint = f"it has {', '.join(sorted(known))}"
+            raise ModelError(f"attribute {unknown[0]!r} is not one of the function {body.name}", hint=hint)
         absent = set(body.input) - given
         return [_bind_node(node, values, absent) for node in body.node]
 

@@ -11,19 +11,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
 from argosy.errors import ArgosyError, InternalError, ModelError, UnsupportedError
-from argosy.frontends.onnx.domains import Opsets
+from argosy.frontends.onnx.domains import Opsets, canonical_domain
 from argosy.frontends.onnx.external_data import ExternalData
 from argosy.frontends.onnx.functions import Functions
 from argosy.frontends.onnx.node import Node, node_label
+from argosy.frontends.onnx.order import in_order
 from argosy.frontends.onnx.protos import element_type, read_model, read_sparse, read_tensor, read_type
 from argosy.frontends.onnx.registry import find_handler
-from argosy.frontends.onnx.signature import check_signature
+from argosy.frontends.onnx.signature import attribute_names, check_signature
 from argosy.frontends.onnx.texts import check_texts
+from argosy.frontends.onnx.unsupported import refuse_unsupported
 from argosy.ir.binding import bind_types
 from argosy.ir.builder import Builder
 from argosy.ir.dtype import INT64
@@ -32,14 +34,17 @@ from argosy.ir.op import Known, Op, op_class
 from argosy.ir.program import Program
 from argosy.ir.types import TensorType, Type, UnrankedError
 from argosy.options import Dimensions
+from argosy.registry import did_you_mean
 
 if TYPE_CHECKING:
     import onnx
 
-__all__ = ["ImportOptions", "Model", "Scope", "load", "node_reads"]
+__all__ = ["ImportOptions", "Model", "Scope", "load"]
 
 log = logging.getLogger("argosy.onnx")
 
+_EXPANSION = 1000
+"""Times that a node of a file may be imported on average: in calls of functions, in bodies that are tried again."""
 _RENAME = "rename one of the two values"
 _GIVE_SHAPES = "give the shapes of the model's inputs with --input-shape"
 
@@ -68,7 +73,7 @@ def load(source: str | Path | bytes | Any, options: ImportOptions | None = None)
         check_texts(proto)
         model = Model(proto, ExternalData(folder), options)
         if not options.skip_unknown:
-            _refuse_unsupported(model)
+            refuse_unsupported(model.functions, model.opsets)
         main = _import_main(model)
     except ArgosyError as error:
         error.at(name)
@@ -87,6 +92,14 @@ class Model:
         self.options = options
         self.opsets = Opsets.of(proto.opset_import, strict=options.strict)
         self.functions = Functions(proto)
+        self.calls: list[str] = []
+        self._left = _EXPANSION * (len(proto.graph.node) + sum(len(body.node) for body in proto.functions) + 10)
+
+    def count_node(self, label: str) -> None:
+        """Count one more imported node; raises ModelError where a small file expands without end."""
+        self._left -= 1
+        if self._left < 0:
+            raise ModelError("functions and subgraphs expand to too many nodes", where=label)
 
 
 def _metadata(proto: onnx.ModelProto) -> Mapping[str, str]:
@@ -97,27 +110,6 @@ def _metadata(proto: onnx.ModelProto) -> Mapping[str, str]:
         "graph": proto.graph.name,
     }
     return MappingProxyType({key: value for key, value in entries.items() if value})
-
-
-def _refuse_unsupported(model: Model) -> None:
-    """Raise UnsupportedError naming every node of the model that nothing can import."""
-    found: list[str] = []
-    model.functions.visit_nodes(
-        model.opsets, lambda node, label, opsets: found.extend(_unsupported(model, node, label, opsets))
-    )
-    if found:
-        raise UnsupportedError(
-            f"the model holds {len(found)} node(s) that Argosy does not support:",
-            tuple(found),
-            hint="read the model with --skip-unknown to look at the rest of it",
-        )
-
-
-def _unsupported(model: Model, node: onnx.NodeProto, label: str, opsets: Opsets) -> list[str]:
-    domain, version = opsets.resolve(node, label)
-    if find_handler(domain, node.op_type, version) or model.functions.find(node, domain, version):
-        return []
-    return [f"{label}: {domain or 'ai.onnx'}::{node.op_type}, opset {version}"]
 
 
 def _import_main(model: Model) -> Module:
@@ -185,8 +177,13 @@ class Scope:
         """The value called `name` here or further out; raises ModelError for an unknown name."""
         value = self.look_up(name)
         if value is None:
-            raise ModelError(f"reads {name!r}, which no earlier node, input or initializer gives", where=where)
+            near = did_you_mean(name, sorted(self.visible()))
+            raise ModelError(f"reads {name!r}, which no node, input or initializer gives", where=where, hint=near)
         return value
+
+    def visible(self) -> set[str]:
+        """The names that a node can read here."""
+        return set(self.names) | (self.outer.visible() if self.outer else set())
 
     def look_up(self, name: str) -> Value | None:
         """Like `find`, but None for an unknown name."""
@@ -213,12 +210,20 @@ class Scope:
         """Import initializers and nodes; the named outputs."""
         for tensor in graph.initializer:
             where = f"initializer {tensor.name!r}"
-            literal = read_tensor(tensor, self.model.external, "initializer")
+            literal = read_tensor(tensor, self.model.external, where)
             self.define(tensor.name, self.builder.constant(literal, name=tensor.name), where)
         for sparse in graph.sparse_initializer:
             self._sparse(sparse)
         self.import_nodes(graph.node)
-        return [(entry.name, self.find(entry.name, f"output {entry.name!r}")) for entry in graph.output]
+        return [(entry.name, self.output(entry.name, f"output {entry.name!r}")) for entry in graph.output]
+
+    def output(self, name: str, where: str) -> Value:
+        """The value of an output of a graph or function; raises ModelError for an unknown name."""
+        value = self.look_up(name)
+        if value is None:
+            near = did_you_mean(name, sorted(self.visible()))
+            raise ModelError("no node, input or initializer gives it", where=where, hint=near)
+        return value
 
     def _sparse(self, sparse: onnx.SparseTensorProto) -> None:
         where = f"sparse initializer {sparse.values.name!r}"
@@ -227,11 +232,12 @@ class Scope:
 
     def import_nodes(self, nodes: Sequence[onnx.NodeProto]) -> None:
         """Import nodes, in an order in which every value is there before it is read."""
-        for index, node in _in_order(nodes):
+        for index, node in in_order(nodes, self.names, self.prefix):
             label = node_label(node, index, self.prefix)
             self._import_node(node, label)
 
     def _import_node(self, proto: onnx.NodeProto, label: str) -> None:
+        self.model.count_node(label)
         inputs = [self.find(name, label) if name else None for name in proto.input]
         try:
             results = self._call(proto, label, inputs)
@@ -282,7 +288,7 @@ class Scope:
         answer = handler(node)
         unread = node.unread_attributes()
         if unread:
-            node.unsupported(f"attribute {unread[0]!r} is not known for {proto.op_type}, opset {version}")
+            _refuse_attribute(node, unread[0])
         return [answer] if isinstance(answer, Value) else list(answer)
 
     def _placeholder(self, proto: onnx.NodeProto, domain: str, inputs: list[Value | None]) -> list[Value | None]:
@@ -293,13 +299,31 @@ class Scope:
         self, body: onnx.FunctionProto, proto: onnx.NodeProto, label: str, inputs: list[Value | None]
     ) -> list[Value | None]:
         """Import the body of a function in place of the call; its nodes are named `outer/inner/op`."""
+        name = f"{canonical_domain(body.domain) or 'ai.onnx'}::{body.name}"
+        calls = self.model.calls
+        if name in calls:
+            raise ModelError(
+                f"the function {name} calls itself: {' → '.join([*calls[calls.index(name) :], name])}",
+                hint="ONNX functions must not be recursive",
+            )
+        if len(inputs) > len(body.input):
+            raise ModelError(f"has {len(inputs)} inputs, the function {name} takes {len(body.input)}")
+        if len(proto.output) > len(body.output):
+            raise ModelError(f"has {len(proto.output)} outputs, the function {name} gives {len(body.output)}")
         inner = Scope(self.model, self.builder, self.opsets.for_function(body.opset_import), None, f"{label}/")
-        for name, value in zip(body.input, inputs, strict=False):
+        for entry, value in zip(body.input, inputs, strict=False):
             if value is not None:
-                inner.names[name] = value
-        nodes = self.model.functions.bind_attributes(body, proto, set(inner.names))
-        inner.import_nodes(nodes)
-        return [inner.look_up(name) for name in body.output]
+                inner.names[entry] = value
+        calls.append(name)
+        inner.import_nodes(self.model.functions.bind_attributes(body, proto, set(inner.names)))
+        calls.pop()
+        results: list[Value | None] = []
+        for position, entry in enumerate(body.output):
+            wanted = position < len(proto.output) and bool(proto.output[position])
+            results.append(
+                inner.output(entry, f"function {name}: output {entry!r}") if wanted else inner.look_up(entry)
+            )
+        return results
 
     def import_body(self, graph: onnx.GraphProto, name: str, types: Sequence[Type]) -> tuple[Module, list[Value]]:
         """A subgraph as a closed module, and the outer values that it captures (parameters after its inputs)."""
@@ -317,64 +341,12 @@ class Scope:
         ), inner.captures
 
 
-def _in_order(nodes: Sequence[onnx.NodeProto]) -> list[tuple[int, onnx.NodeProto]]:
-    """The nodes with their indices, each after the nodes that it reads from; raises ModelError for a cycle.
-
-    ONNX demands sorted nodes; files that are not sorted exist, and are sorted here with a warning.
-    """
-    made: set[str] = set()
-    if _is_sorted(nodes, made):
-        return list(enumerate(nodes))
-    maker = {name: index for index, node in enumerate(nodes) for name in node.output if name}
-    waiting = [len({maker[name] for name in node_reads(node) if name in maker}) for node in nodes]
-    readers: dict[int, list[int]] = {}
-    for index, node in enumerate(nodes):
-        for source in {maker[name] for name in node_reads(node) if name in maker}:
-            readers.setdefault(source, []).append(index)
-    ready = [index for index, count in enumerate(waiting) if count == 0]
-    order: list[int] = []
-    while ready:
-        index = ready.pop(0)
-        order.append(index)
-        for reader in readers.get(index, ()):
-            waiting[reader] -= 1
-            if waiting[reader] == 0:
-                ready.append(reader)
-    if len(order) < len(nodes):
-        stuck = next(index for index in range(len(nodes)) if index not in set(order))
-        raise ModelError(
-            "is part of a cycle: it reads what is made from its own outputs", where=node_label(nodes[stuck], stuck)
-        )
-    if order != sorted(order):
-        log.warning("the nodes of the graph are not sorted topologically; sorted them")
-    return [(index, nodes[index]) for index in order]
-
-
-def _is_sorted(nodes: Sequence[onnx.NodeProto], made: set[str]) -> bool:
-    later = {name for node in nodes for name in node.output if name}
-    for node in nodes:
-        if any(name in later and name not in made for name in node_reads(node)):
-            return False
-        made.update(node.output)
-    return True
-
-
-def node_reads(node: onnx.NodeProto) -> set[str]:
-    """Every name that a node reads, its subgraphs included."""
-    names = {name for name in node.input if name}
-    for attribute in node.attribute:
-        for graph in (attribute.g, *attribute.graphs) if attribute.type in (5, 10) else ():
-            names |= _graph_reads(graph)
-    return names
-
-
-def _graph_reads(graph: onnx.GraphProto) -> set[str]:
-    own = {entry.name for entry in graph.input} | {tensor.name for tensor in graph.initializer}
-    reads: set[str] = {entry.name for entry in graph.output}
-    for node in graph.node:
-        reads |= node_reads(node)
-        own |= set(node.output)
-    return reads - own
+def _refuse_attribute(node: Node, name: str) -> NoReturn:
+    op = node.proto.op_type
+    known = attribute_names(node.domain, op, node.version)
+    if name in known or not known:
+        node.unsupported(f"attribute {name!r} is not known for {op}, opset {node.version}")
+    node.fail(f"{op} (opset {node.version}) has no attribute {name!r}", hint=f"it has {', '.join(known)}")
 
 
 def _is_shape(value: Value) -> bool:

@@ -166,7 +166,7 @@ class Node:
         entry = self._attributes.get(name)
         if entry is None:
             if default is None:
-                self.fail(f"attribute {name!r} is missing")
+                self.fail(f"attribute {name!r} is missing, expected {_TYPE_NAMES[kind]}")
             return default
         if entry.type not in (kind, 0):
             return self._coerced(entry, kind)

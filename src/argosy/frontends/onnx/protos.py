@@ -34,6 +34,14 @@ ELEMENT_TYPES: Final[dict[int, DType]] = {
     )
 }  # fmt: skip
 
+_OTHER_FORMATS: Final = {
+    b"version https://git-lfs": "this is a pointer of Git LFS: fetch the file itself with `git lfs pull`",
+    b"PK\x03\x04": "this is a ZIP archive, such as PyTorch writes: export the model with torch.onnx.export",
+    b"\x89HDF": "this is an HDF5 file, such as Keras writes: convert it with tf2onnx",
+    b"\x1f\x8b": "this is a gzip archive: unpack it first",
+    b"ORTM": "this is a model in ONNX Runtime's format: give the .onnx file that it was made from",
+}
+
 _DENSE_LIMIT: Final = 1 << 30
 """Bytes that a sparse tensor may have when it is written out."""
 
@@ -62,6 +70,8 @@ def read_model(source: str | Path | bytes | Any) -> tuple[onnx.ModelProto, Path 
     except ImportError:
         raise MissingExtraError("onnx", "onnx", "reading an ONNX model") from None
     if isinstance(source, onnx.ModelProto):
+        if not source.HasField("graph"):
+            raise ModelError("the model holds no graph", where="model")
         return source, None, "model"
     if isinstance(source, (bytes, bytearray, memoryview)):
         raw, folder, name = bytes(source), None, "model"
@@ -79,19 +89,29 @@ def read_model(source: str | Path | bytes | Any) -> tuple[onnx.ModelProto, Path 
     try:
         model.ParseFromString(raw)
     except DecodeError:
-        raise ModelError("this is not an ONNX model: the protobuf message cannot be decoded", where=name) from None
+        what = "this is not an ONNX model, or only a part of one: the protobuf message cannot be decoded"
+        raise ModelError(what, where=name, hint=_other_format(raw)) from None
     if not model.HasField("graph"):
-        raise ModelError("this is not an ONNX model: it holds no graph", where=name)
+        raise ModelError("this is not an ONNX model: it holds no graph", where=name, hint=_other_format(raw))
     return model, folder, name
+
+
+def _other_format(raw: bytes) -> str:
+    """What a file is that is no ONNX model, for files that often take the place of one."""
+    for start, what in _OTHER_FORMATS.items():
+        if raw.startswith(start):
+            return what
+    return "this is a TensorFlow Lite model: convert it with tf2onnx" if raw[4:8] == b"TFL3" else ""
 
 
 def read_tensor(tensor: onnx.TensorProto, external: ExternalData, where: str) -> Literal:
     """A TensorProto as a literal; raises ModelError where its fields contradict each other."""
-    where = f"{where}: tensor {tensor.name!r}" if tensor.name else where
+    if tensor.name and repr(tensor.name) not in where:
+        where = f"{where}: tensor {tensor.name!r}"
     dtype = element_type(tensor.data_type, where)
     shape = tuple(tensor.dims)
     if any(dim < 0 for dim in shape):
-        raise ModelError(f"has the negative dim in {list(shape)}", where=where)
+        raise ModelError(f"has a negative dim: {list(shape)}", where=where)
     _check_rank(len(shape), where)
     count = math.prod(shape)
     if dtype is STRING:

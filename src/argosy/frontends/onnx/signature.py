@@ -23,7 +23,7 @@ from argosy.ir.types import OptionalType, SequenceType, TensorType, Type
 if TYPE_CHECKING:
     import onnx
 
-__all__ = ["check_signature", "input_name"]
+__all__ = ["attribute_names", "check_signature", "input_name"]
 
 log = logging.getLogger("argosy.onnx")
 
@@ -51,6 +51,8 @@ class _Signature:
     inputs: tuple[_Parameter, ...]
     fewest: int
     most: int
+    outputs: int
+    attributes: tuple[str, ...]
     since: int
 
     def parameter(self, index: int) -> _Parameter:
@@ -73,6 +75,8 @@ def check_signature(
         _lenient(f"{proto.op_type} is an op from opset {signature.since} on, not of {version}", label, strict=strict)
     if len(inputs) > signature.most:
         _lenient(f"has {len(inputs)} inputs, {what} takes at most {signature.most}", label, strict=strict)
+    if len(proto.output) > signature.outputs:
+        raise ModelError(f"has {len(proto.output)} outputs, {what} gives at most {signature.outputs}")
     for index, value in enumerate(inputs[: signature.most]):
         parameter = signature.parameter(index)
         if value is None:
@@ -95,6 +99,12 @@ def input_name(domain: str, name: str, version: int, index: int) -> str:
     """What the standard calls input `index` of an op, or an empty string."""
     signature = _signature(domain, name, version)
     return signature.parameter(index).name if signature and signature.inputs else ""
+
+
+def attribute_names(domain: str, name: str, version: int) -> tuple[str, ...]:
+    """The attributes that the standard gives an op; empty for an op without a schema."""
+    signature = _signature(domain, name, version)
+    return signature.attributes if signature else ()
 
 
 def _lenient(what: str, label: str, *, strict: bool) -> None:
@@ -136,7 +146,14 @@ def _signature(domain: str, name: str, version: int) -> _Signature | None:
         _Parameter(entry.name, entry.option == single, frozenset(entry.types), _taken(entry.types))
         for entry in schema.inputs
     )
-    return _Signature(inputs, schema.min_input, schema.max_input if inputs else 0, schema.since_version)
+    return _Signature(
+        inputs,
+        schema.min_input,
+        schema.max_input,
+        schema.max_output,
+        tuple(sorted(schema.attributes)),
+        schema.since_version,
+    )
 
 
 def _taken(types: set[str]) -> frozenset[str]:

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from argosy.errors import ModelError
-from argosy.frontends.onnx.importer import Scope, node_reads
+from argosy.frontends.onnx.importer import Scope
 from argosy.frontends.onnx.node import Node
+from argosy.frontends.onnx.order import node_reads
 from argosy.frontends.onnx.registry import onnx_op
 from argosy.ir.builder import Builder, Namer
 from argosy.ir.dim import DimLike, Symbol, equal, symbol_dim
