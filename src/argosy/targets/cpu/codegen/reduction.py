@@ -21,7 +21,7 @@ from argosy.targets.cpu.codegen.element import DeclinedError, axes_access, op_of
 from argosy.targets.cpu.codegen.kernel import Kernel, KernelWriter, chunk_count
 from argosy.targets.cpu.codegen.loops import chunked_loops
 
-__all__ = ["reduction_kernel"]
+__all__ = ["fold_start", "fold_step", "reduction_kernel"]
 
 
 def reduction_kernel(module: Module, anchor: Instruction) -> Kernel:
@@ -90,7 +90,7 @@ def _fold(
     wide = FLOAT64 if dtype.is_float and op.kind in ("sum", "mean", "prod") else dtype
     ctype = scalar.compute_type(wide)
     total = text.fresh("acc")
-    text.line(f"{ctype} {total} = {_start(op.kind, wide)};")
+    text.line(f"{ctype} {total} = {fold_start(op.kind, wide)};")
     with contextlib.ExitStack() as stack:
         for name, size in loops:
             stack.enter_context(text.loop(name, "0", text.dim(size)))
@@ -98,7 +98,7 @@ def _fold(
         if op.kind in ("sum", "mean", "prod") and dtype.is_float:
             text.line("#pragma clang fp reassociate(on)")
         value = writer.elements.of(source, access)
-        text.line(f"{total} = {_combine(op.kind, total, f'({ctype}){value}', wide)};")
+        text.line(f"{total} = {fold_step(op.kind, total, f'({ctype}){value}', wide)};")
     if op.kind == "mean":
         count = text.dim(product(tuple(size for _, size in loops)))
         if dtype.is_float:
@@ -108,7 +108,8 @@ def _fold(
     return text.let(scalar.compute_type(dtype), f"({scalar.compute_type(dtype)}){total}")
 
 
-def _start(kind: str, dtype: DType) -> str:
+def fold_start(kind: str, dtype: DType) -> str:
+    """What a fold by `kind` begins with, in C."""
     if kind in ("sum", "mean"):
         return scalar.constant(0, dtype)
     if kind == "prod":
@@ -128,7 +129,8 @@ def _extreme(dtype: DType, *, least: bool) -> str:
     return scalar.constant(low if least else high, dtype)
 
 
-def _combine(kind: str, total: str, value: str, dtype: DType) -> str:
+def fold_step(kind: str, total: str, value: str, dtype: DType) -> str:
+    """The total and one value more, in C."""
     if kind in ("sum", "mean"):
         return scalar.apply("add", [total, value], [dtype, dtype], dtype)
     if kind == "prod":
