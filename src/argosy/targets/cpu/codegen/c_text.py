@@ -8,7 +8,7 @@ from typing import Final
 
 from argosy.ir.dim import Call, Dim, DimLike, Symbol, bounds
 
-__all__ = ["CText", "axis_name"]
+__all__ = ["CText", "axis_name", "strides"]
 
 _FUNCTIONS: Final = {
     "floordiv": "floordiv_int64",
@@ -77,7 +77,9 @@ class CText:
             if coefficient != 1 or not factors:
                 factors.insert(0, self.dim(coefficient))
             parts.append("*".join(factors))
-        return parts[0] if len(parts) == 1 else f"({' + '.join(parts)})"
+        text = " + ".join(parts)
+        # In parentheses, whatever stands around it; a lone name needs none.
+        return text if text.isidentifier() else f"({text})"
 
     def _atom(self, atom: Symbol | Call) -> str:
         if isinstance(atom, Symbol):
