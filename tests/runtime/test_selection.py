@@ -20,7 +20,12 @@ LEVELS = ("x86-64-v2", "x86-64-v3", "x86-64-v4", "znver4", "sapphirerapids", "ne
 
 
 def variant(level: CpuArch, **fields: Any) -> VariantRecord:
-    common = {"arch": level.name, "words": level.name, "system": level.system, "requirements": level.requirements()}
+    common: dict[str, Any] = {
+        "arch": level.name,
+        "words": level.name,
+        "system": level.system,
+        "requirements": level.requirements(),
+    }
     return VariantRecord(key=level.name, family=level.family, **(common | fields))
 
 

@@ -11,13 +11,14 @@ from argosy.artifact.decode import Decoder
 from argosy.artifact.lifetimes import lifetimes
 from argosy.artifact.plan import Block, BufferRecord, CopyStep, ShapeStep
 from argosy.runtime.buffers import BufferTable
+from argosy.runtime.forking import survive_forks
 from argosy.runtime.layout import Code, Frame, Layout, Resident, Workspace, make_layout
 from argosy.runtime.nodes import Branch, Calls, Evaluation, Loop, Node, build_nodes
 
 __all__ = ["Body"]
 
 _LAYOUTS: Final = 64
-"""Sets of sizes that a session remembers; the least recently used is forgotten."""
+"""Sets of sizes that a session remembers; the oldest is forgotten."""
 
 
 class Body:
@@ -57,6 +58,11 @@ class Body:
         self._scratch = max((c.step.scratch for calls in _calls_in(self.nodes) for c in calls.calls), default=0)
         self._layouts: OrderedDict[tuple[int | None, ...], Layout] = OrderedDict()
         self._workspaces: deque[Workspace] = deque()
+        self._lock = Lock()
+        survive_forks(self)
+
+    def after_fork(self) -> None:
+        """See `Survivor`."""
         self._lock = Lock()
 
     def _size_symbols(self) -> set[str]:

@@ -9,6 +9,8 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from argosy.runtime.forking import survive_forks
+
 __all__ = ["ALIGNMENT", "Bytes", "MemoryPool", "address_of", "aligned"]
 
 Bytes: TypeAlias = NDArray[np.uint8]
@@ -41,6 +43,11 @@ class MemoryPool:
         self._limit = limit
         self._kept = 0
         self._free: dict[int, list[Bytes]] = defaultdict(list)
+        self._lock = Lock()
+        survive_forks(self)
+
+    def after_fork(self) -> None:
+        """See `Survivor`."""
         self._lock = Lock()
 
     def take(self, size: int) -> Bytes:

@@ -7,6 +7,7 @@ loading runs no code.
 
 from __future__ import annotations
 
+import _ctypes
 import contextlib
 import ctypes
 import os
@@ -14,11 +15,14 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
+from weakref import finalize
 
 from argosy.artifact.artifact import Artifact
 from argosy.artifact.decode import Decoder, decode_symbols
 from argosy.artifact.manifest import VariantRecord
 from argosy.errors import ArtifactError, DeviceError
+from argosy.host_cpu import physical_cores
+from argosy.runtime.devices.cpu_pool import POOL
 from argosy.runtime.executor import Executor
 from argosy.runtime.host_abi import HOST_ABI, RunRecord
 
@@ -31,35 +35,48 @@ def cpu_family(isa: str) -> str:
 
 
 class Library:
-    """A shared object in this process."""
+    """A shared object in this process; it is unloaded when nobody needs it."""
 
     def __init__(self, content: bytes, where: str) -> None:
         self._where = where
         try:
-            self._library, self._file = _load(content)
-            version = ctypes.c_int64.in_dll(self._library, "argosy_host_abi").value
-            self._run = self._library.argosy_run
-        except (OSError, AttributeError, ValueError) as error:
+            self._library, opened = _load(content)
+        except OSError as error:
             raise DeviceError(f"its code can't be loaded: {error}", where=where) from error
+        self._unload = finalize(self, _close, self._library._handle, opened)  # noqa: SLF001 - there is no other name
+        self._unload.atexit = False  # workers may still be in it
+        version = self._number("argosy_host_abi")
         if version != HOST_ABI:
             raise ArtifactError(
                 f"its code follows version {version} of the host ABI, this runtime version {HOST_ABI}",
                 where=where,
                 hint="compile the model again, or use the Argosy that compiled it",
             )
-        self._run.argtypes = (ctypes.c_void_p,)
-        self._run.restype = None
+        self._run = self._function("argosy_run", None, ctypes.c_void_p)
+        self._work = self._function("argosy_work", ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)
+        self._stop = self._function("argosy_stop", None, ctypes.c_void_p)
         self._addresses: dict[str, int] = {}
+
+    @property
+    def pool_bytes(self) -> int:
+        """See `Workers`."""
+        return self._number("argosy_pool_bytes")
+
+    def work(self, pool: int, worker: int) -> int:
+        """See `Workers`."""
+        again: int = self._work(pool, worker)
+        return again
+
+    def stop(self, pool: int) -> None:
+        """See `Workers`."""
+        self._stop(pool)
 
     def address(self, entry: str) -> int:
         """Where a function lies; raises ArtifactError where there is none of that name."""
         found = self._addresses.get(entry)
         if found is None:
-            try:
-                function = self._library[entry]
-            except AttributeError:
-                raise ArtifactError(f"its code has no function {entry!r}", where=self._where) from None
-            found = self._addresses[entry] = ctypes.cast(function, ctypes.c_void_p).value or 0
+            found = ctypes.cast(self._function(entry, None), ctypes.c_void_p).value or 0
+            self._addresses[entry] = found
         return found
 
     def bind(self, record: RunRecord) -> Callable[[], None]:
@@ -67,17 +84,34 @@ class Library:
         run, address = self._run, ctypes.addressof(record)
 
         def call() -> None:
+            if POOL.is_stale:
+                POOL.revive()
             run(address)
 
         return call
 
+    def _function(self, name: str, result: Any, *arguments: Any) -> Any:
+        try:
+            function = self._library[name]
+        except AttributeError:
+            raise ArtifactError(f"its code has no function {name!r}", where=self._where) from None
+        function.restype, function.argtypes = result, arguments
+        return function
+
+    def _number(self, name: str) -> int:
+        try:
+            return ctypes.c_int64.in_dll(self._library, name).value
+        except ValueError:
+            raise ArtifactError(f"its code has no number {name!r}", where=self._where) from None
+
 
 class LoadedCode:
-    """The code objects of a variant, for the executor."""
+    """The code objects of a variant, for the executor. `threads` bounds the workers of a run, the caller included."""
 
     def __init__(self, libraries: Sequence[Library], threads: int) -> None:
         self._libraries = libraries
         self.threads = threads
+        self._pool = POOL.join(libraries[0], threads) if threads > 1 else None
 
     def address(self, code: int, entry: str) -> int:
         """See `Code`."""
@@ -85,6 +119,7 @@ class LoadedCode:
 
     def bind(self, record: RunRecord) -> Callable[[], None]:
         """See `Code`."""
+        record.pool = self._pool
         return self._libraries[0].bind(record)
 
 
@@ -94,7 +129,7 @@ def load_variant(artifact: Artifact, variant: VariantRecord, threads: int | None
     where = f"{artifact.where}: {variant.words}"
     decoder = Decoder(plan.modules, decode_symbols(plan.symbols), artifact.literal, where)
     libraries = [Library(artifact.entry(variant.key, code.path), where) for code in plan.code]
-    return Executor(plan, decoder, where, LoadedCode(libraries, threads or 1) if libraries else None)
+    return Executor(plan, decoder, where, LoadedCode(libraries, threads or physical_cores()) if libraries else None)
 
 
 def _load(content: bytes) -> tuple[Any, Any]:
@@ -126,3 +161,11 @@ def _from_file(content: bytes) -> tuple[Any, None]:
         path = Path(folder) / "kernels.so"
         path.write_bytes(content)
         return ctypes.CDLL(str(path)), None
+
+
+def _close(handle: int, opened: int | None) -> None:
+    """Unload a library and close its memory file."""
+    if hasattr(_ctypes, "dlclose"):
+        _ctypes.dlclose(handle)
+    if opened is not None:
+        os.close(opened)

@@ -20,4 +20,5 @@ def host_abi() -> str:
 def host_runtime() -> Source:
     """The source that runs the steps of a Plan."""
     text = resources.files("argosy.targets.cpu").joinpath("host_runtime.c").read_text(encoding="utf-8")
-    return Source("host runtime", f"{host_abi()}\n{text}")
+    # Without `-fno-builtin`, the loop that is `memcpy` would be turned into a call of `memcpy`.
+    return Source("host runtime", f"{host_abi()}\n{text}", ("-fno-builtin",))

@@ -59,11 +59,20 @@ struct argosy_run {
     char *scratch;
     int64_t stride;
     int64_t threads;
-    void *pool;      /* struct argosy_pool, or null: the caller works alone */
-    int64_t *clock;  /* null, or where to put the cycle counter: at the start, and after each step */
-    int64_t fault;   /* set by argosy_run: enum argosy_fault */
-    int64_t value;   /* what the fault says more */
-    int64_t step;    /* the step that failed */
+    void *pool;     /* argosy_pool_bytes bytes at a multiple of 64, zero at first; or null: the caller works alone */
+    int64_t *clock; /* null, or where to put the time counter: at the start, and after each step */
+    int64_t fault;  /* set by argosy_run: enum argosy_fault */
+    int64_t value;  /* what the fault says more */
+    int64_t step;   /* the step that failed */
 };
+
+/* What an object exports beside its kernels:
+ *   const int64_t argosy_host_abi, argosy_pool_bytes;
+ *   void argosy_run(struct argosy_run *run);
+ *   int64_t argosy_work(void *pool, int64_t worker): what the thread of worker 1, 2 … does. It returns 0 when
+ *   the pool is told to stop; and 1, on systems where it can't sleep by itself, when there is nothing to do.
+ *   void argosy_stop(void *pool): sends the workers home.
+ * Objects of one version of the ABI may share a pool.
+ */
 
 #endif
