@@ -63,7 +63,7 @@ class KernelWriter:
     def __init__(self, module: Module, results: Sequence[DType], temporaries: Sequence[DType] = ()) -> None:
         self.text = CText()
         self._temporaries = temporaries
-        self._module = module
+        self.module = module
         self._results = results
         self.pointers: dict[Instruction, str] = {p: f"x{i}" for i, p in enumerate(module.parameters)}
         self.elements = Elements(self.text, self.pointers)
@@ -74,14 +74,16 @@ class KernelWriter:
 
     def kernel(self, chunks: DimLike, scratch: int = 0) -> Kernel:
         """The finished kernel."""
-        head = [f"void {ENTRY}(const void *params, int64_t chunk, int64_t chunks, void *scratch) {{"]
+        head = [f"ARGOSY_EXPORT void {ENTRY}(const void *params, int64_t chunk, int64_t chunks, void *scratch) {{"]
         slot = 0
-        for parameter in self._module.parameters:
+        for parameter in self.module.parameters:
             kind = scalar.storage_type(parameter.result().dtype)
             head.append(f"  const {kind} *restrict {self.pointers[parameter]} = ARGOSY_POINTER(params, {slot});")
             slot += 1
         for index, dtype in enumerate(self._temporaries):
-            head.append(f"  const {scalar.storage_type(dtype)} *restrict temporary{index} = ARGOSY_POINTER(params, {slot});")
+            head.append(
+                f"  const {scalar.storage_type(dtype)} *restrict temporary{index} = ARGOSY_POINTER(params, {slot});"
+            )
             slot += 1
         for index, dtype in enumerate(self._results):
             head.append(f"  {scalar.storage_type(dtype)} *restrict y{index} = ARGOSY_POINTER(params, {slot});")

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from argosy.ir import access as maps
 from argosy.ir.access import axis_index
-from argosy.ir.dim import DimLike, Symbol, symbol_dim
+from argosy.ir.dim import DimLike, Symbol, dim_min, equal, symbol_dim
 from argosy.ir.dtype import DType
 from argosy.ir.module import Instruction, Module, Value
 from argosy.ops.convolution import Conv, ConvTranspose
@@ -19,7 +19,7 @@ from argosy.ops.shapes import product
 from argosy.ops.window import extents, resolve_pads
 from argosy.targets.cpu.codegen import scalar
 from argosy.targets.cpu.codegen.c_text import axis_name
-from argosy.targets.cpu.codegen.element import DeclinedError, axes_access, op_of, present
+from argosy.targets.cpu.codegen.element import axes_access, op_of, present
 from argosy.targets.cpu.codegen.kernel import Kernel, KernelWriter, chunk_count
 from argosy.targets.cpu.codegen.loops import chunked_loops
 
@@ -35,10 +35,13 @@ def counter(name: str, size: DimLike) -> DimLike:
 
 def operand_index(result: Sequence[DimLike], operand: Sequence[DimLike]) -> list[DimLike]:
     """Indices of the leading (batch) axes of an operand of a product, which broadcast to those of the result."""
-    lead = maps.broadcast(tuple(operand), tuple(result))
-    if lead is None:
-        raise DeclinedError(f"it is unknown whether {list(operand)} repeats in {list(result)}")
-    return list(lead.indices)
+    offset = len(result) - len(operand)
+    indices: list[DimLike] = []
+    for axis, size in enumerate(operand):
+        index = axis_index(offset + axis, result[offset + axis])
+        # Where only the run knows whether the axis repeats, so does the index.
+        indices.append(index if equal(size, result[offset + axis]) else dim_min(index, size - 1))
+    return indices
 
 
 def dot_loops(module: Module, anchor: Instruction) -> Kernel:

@@ -2,11 +2,29 @@
 
 from __future__ import annotations
 
-from argosy.targets.cpu.codegen.kernel import Kernel
-from argosy.targets.cpu.codegen.product_loops import dot_loops
-from argosy.targets.cpu.solution import OneKernel, Problem, register_solution
+from collections.abc import Callable, Sequence
 
-__all__ = ["DotLoops"]
+from argosy.ir.dim import bounds
+from argosy.ir.types import TensorType
+from argosy.targets.cpu.codegen.gemm import (
+    Gemm,
+    direct_step,
+    gemm_kernel,
+    left_type,
+    pack_left,
+    pack_right,
+    right_type,
+)
+from argosy.targets.cpu.codegen.kernel import Kernel
+from argosy.targets.cpu.codegen.part import Part, part_of
+from argosy.targets.cpu.codegen.product_loops import dot_loops
+from argosy.targets.cpu.codegen.tile import Tile, tile_for, vector_type
+from argosy.targets.cpu.solution import OneKernel, Problem, Solution, Steps, register_solution
+
+__all__ = ["DotLoops", "TiledDot"]
+
+_SMALL = 256
+"""Products of fewer multiplications than this take less time than to pack their operands."""
 
 
 @register_solution
@@ -18,3 +36,49 @@ class DotLoops(OneKernel):
 
     def kernel(self, problem: Problem) -> Kernel:
         return dot_loops(problem.module, problem.anchor_instruction)
+
+
+@register_solution
+class TiledDot(Solution):
+    """Packed operands, tiles in registers, what follows on the tiles. Weights are packed once, at load."""
+
+    name = "tiled dot"
+    anchors = frozenset({"dot"})
+    rank = 1
+
+    def applies(self, problem: Problem) -> str:
+        gemm = Gemm(problem.anchor_instruction, Tile(1, 1))
+        if vector_type(gemm.sums) is None:
+            return f"there are no tiles of {gemm.sums}"
+        if gemm.right.rank < 2 or gemm.columns == 1:
+            return "the right operand is a vector"
+        most = bounds(gemm.rows * gemm.depth * gemm.columns)[1]
+        if most is not None and most < _SMALL:
+            return "it is too small to pack"
+        return ""
+
+    def configs(self, problem: Problem) -> Sequence[Tile]:
+        gemm = Gemm(problem.anchor_instruction, Tile(1, 1))
+        return (tile_for(problem.arch, gemm.sums, gemm.columns),)
+
+    def lower(self, problem: Problem, config: Tile, steps: Steps) -> None:
+        module, gemm = problem.module, Gemm(problem.anchor_instruction, config)
+        direct = direct_step(module, gemm)
+        packed = [_packed(steps, part_of(module, [gemm.right]), gemm, pack_right, right_type(gemm))]
+        if direct is None:
+            packed.append(_packed(steps, part_of(module, [gemm.left]), gemm, pack_left, left_type(gemm)))
+        values = [module.results[0]] if direct is None else [module.results[0], gemm.left]
+        part = part_of(module, values, {gemm.anchor})
+        reads = [steps.operand(index) for index in part.parameters]
+        steps.call(gemm_kernel(part.module, gemm, direct), [*reads, *packed], [steps.result()])
+
+
+def _packed(steps: Steps, part: Part, gemm: Gemm, pack: Callable[..., Kernel], kind: TensorType) -> int:
+    """The buffer of a packed operand: made once where it comes from weights alone."""
+    kernel = pack(part.module, gemm)
+    reads = [steps.operand(index) for index in part.parameters]
+    if all(steps.is_weight(index) for index in part.parameters):
+        return steps.prepared(kernel, reads, kind)
+    buffer = steps.temporary(kind)
+    steps.call(kernel, reads, [buffer])
+    return buffer

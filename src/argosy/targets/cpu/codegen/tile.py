@@ -1,0 +1,151 @@
+"""Register tiles: the inner loops of every fast product, whatever it is a product of.
+
+A tile is `rows` rows (of a matrix, or pixels) by `vectors` vectors of 16 columns (features), all of it in registers.
+One step of the sum loads a row of packed weights, and multiplies it by one number for each row of the tile:
+
+    tile[row][columns] += a[row][k] * b[k][columns]
+
+The numbers lie in *blocks* of 16: `a` is `[blocks][pixels][16]`, so that a row's place is the same in every
+block and every offset is a constant. Weights are *panels*: `b` is `[blocks][taps][16][columns]`, read in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from argosy.ir.dim import Dim, DimLike
+from argosy.ir.dtype import DType
+from argosy.targets.cpu.arch import CpuArch
+from argosy.targets.cpu.codegen.kernel import ENTRY
+
+__all__ = ["BLOCK", "Depth", "Tile", "balanced", "depth_of", "micro_function", "tile_for", "vector_type"]
+
+BLOCK: Final = 16
+"""Numbers to a block, and lanes of a logical vector: 64 bytes of float32, whatever the width of the registers."""
+_MOST_ROWS: Final = 24
+_CHAINS: Final = 8
+"""Sums that must be in flight so that none waits for the one before."""
+_VECTORS: Final = {
+    "float32": "float32x16", "float64": "float64x16", "int32": "uint32x16", "uint32": "uint32x16",
+    "int64": "uint64x16", "uint64": "uint64x16",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """How many rows and vectors of 16 columns are in registers at a time."""
+
+    rows: int
+    vectors: int
+
+    @property
+    def columns(self) -> int:
+        """Columns of a panel."""
+        return self.vectors * BLOCK
+
+
+def vector_type(dtype: DType) -> str | None:
+    """The C type of 16 sums of a type; integers wrap, so they are unsigned. None where there are no fast tiles."""
+    return _VECTORS.get(dtype.name)
+
+
+def tile_for(arch: CpuArch, dtype: DType, columns: DimLike) -> Tile:
+    """The largest tile of sums of `dtype` that the registers hold beside a row of weights and one more."""
+    registers = max(1, BLOCK * dtype.bits // arch.vector_bits)
+    vectors = 2 if registers == 1 and not (isinstance(columns, int) and columns <= BLOCK) else 1
+    row = vectors * registers
+    return Tile(max(1, min((arch.vector_registers - row - 1) // row, _MOST_ROWS)), vectors)
+
+
+def balanced(count: int, most: int) -> tuple[int, int, int]:
+    """Cut `count` into as few parts of at most `most` as it takes: `(parts, size, how many are one larger)`."""
+    parts = max(1, -(-count // most))
+    return parts, count // parts, count % parts
+
+
+@dataclass(frozen=True, slots=True)
+class Depth:
+    """What a tile sums over: `blocks` whole blocks, `plane` elements apart, then `tail` more numbers of another.
+
+    At each block there are `taps`: pairs of a count and the elements that a step moves `a` by. Texts are C.
+    """
+
+    blocks: str
+    tail: str
+    plane: str
+    taps: tuple[tuple[int, str], ...] = ()
+
+
+def depth_of(size: DimLike, name: str = "depth") -> tuple[str, str]:
+    """Whole blocks and the tail of a sum over `size` numbers, as C; `name` is the C of a symbolic size."""
+    if isinstance(size, Dim):
+        return f"{name} / {BLOCK}", f"{name} % {BLOCK}"
+    return str(size // BLOCK), str(size % BLOCK)
+
+
+def micro_function(
+    name: str, dtype: DType, offsets: Sequence[str], vectors: int, depth: Depth, parameters: Sequence[str] = ()
+) -> str:
+    """A C function that fills a tile: `(a, b, tile, *parameters)`, the parameters int64.
+
+    Row r reads `a` at `offsets[r]`. `tile` is `[rows][vectors]`. The panel `b` is aligned to 64 bytes.
+    """
+    kind, vector = dtype.name, _VECTORS[dtype.name]
+    rows = len(offsets)
+    # Few sums wait for each other's latency; then several partial ones take turns.
+    ways = max(1, min(4, _CHAINS // (rows * vectors)))
+    ways = 1 << (ways.bit_length() - 1)
+    sums = [f"c{way}_{row}_{v}" for way in range(ways) for row in range(rows) for v in range(vectors)]
+    head = "".join(f", int64 {parameter}" for parameter in parameters)
+    operands = f"const {kind} *restrict a, const {kind} *restrict b, {vector} *restrict tile"
+    lines = [
+        f"static __attribute__((noinline)) void {ENTRY}_{name}({operands}{head}) {{",
+        *(f"  {vector} {total} = ({vector})0;" for total in sums),
+    ]
+    step = [_step(dtype, offsets, vectors, way) for way in range(ways)]
+    if depth.blocks != "0":
+        lines += _nest(kind, depth, "0", depth.blocks, str(BLOCK), step)
+    if depth.tail != "0":
+        lines += _nest(kind, depth, depth.blocks, f"{depth.blocks} + 1", depth.tail, step[:1])
+    for row in range(rows):
+        for v in range(vectors):
+            total = " + ".join(f"c{way}_{row}_{v}" for way in range(ways))
+            lines.append(f"  tile[{row * vectors + v}] = {total};")
+    return "\n".join([*lines, "}", ""])
+
+
+def _nest(kind: str, depth: Depth, begin: str, end: str, count: str, steps: Sequence[Sequence[str]]) -> list[str]:
+    """Loops over blocks, taps and the numbers of a block."""
+    lines = [f"  for (int64 block = {begin}; block < {end}; ++block) {{"]
+    place = f"a + block * ({depth.plane})"
+    for number, (taps, move) in enumerate(depth.taps):
+        if taps > 1:
+            lines.append(f"  for (int64 tap{number} = 0; tap{number} < {taps}; ++tap{number})")
+            place += f" + tap{number} * ({move})"
+    lines += [
+        "  {",
+        f"    const {kind} *p = {place};",
+        "#pragma clang loop unroll_count(2)" if len(steps) == 1 else "#pragma clang loop unroll(disable)",
+        f"    for (int64 k = 0; k < {count}; k += {len(steps)}) {{",
+    ]
+    for step in steps:
+        lines += step
+    return [*lines, "    }", "  }", "  }"]
+
+
+def _step(dtype: DType, offsets: Sequence[str], vectors: int, way: int) -> list[str]:
+    """One number of every row times one row of the panel."""
+    vector = _VECTORS[dtype.name]
+    columns = vectors * BLOCK
+    lines = ["      {"]
+    lines += [f"      const {vector} b{v} = *(const {vector} *)(b + {v * BLOCK});" for v in range(vectors)]
+    lines.append(f"      b += {columns};")
+    for row, offset in enumerate(offsets):
+        lines.append(f"      const {vector} a{row} = ({vector})p[{offset} + k + {way}];")
+        for v in range(vectors):
+            total = f"c{way}_{row}_{v}"
+            term = f"muladd(a{row}, b{v}, {total})" if dtype.is_float else f"{total} + a{row} * b{v}"
+            lines.append(f"      {total} = {term};")
+    return [*lines, "      }"]
