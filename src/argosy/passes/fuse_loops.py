@@ -14,7 +14,7 @@ Everything else stays as it is. Constants of one element move into the kernels.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from argosy.ir.builder import Builder
@@ -34,15 +34,15 @@ ELEMENTWISE: Final = frozenset(
 )  # fmt: skip
 ONE_PASS: Final = frozenset({"reduce", "arg_reduce"})
 """Anchors that read each element of their first operand once, so that what makes it may be computed in passing."""
-ANCHORS: Final = frozenset({*ONE_PASS, "dot", "conv", "conv_transpose", "pool", "softmax", "resize"})
+ANCHORS: Final = frozenset({*ONE_PASS, "dot", "conv", "conv_transpose", "pool", "softmax"})
 
 
-@dataclass(slots=True)
 class _Group:
-    """Members in reverse order of the module; the first is the root."""
+    """A kernel in the making: members in reverse order of the module, the first is the root."""
 
-    members: list[Instruction] = field(default_factory=list)
-    anchor: Instruction | None = None
+    def __init__(self, root: Instruction, anchor: Instruction | None) -> None:
+        self.members = [root]
+        self.anchor = anchor
 
 
 @register_pass
@@ -105,7 +105,7 @@ class FuseLoops:
             return list(joins)
         fits = name in self.anchors or name in self.elementwise or name in self.views
         if fits and len(instruction.types) == 1 and _ranked(instruction):
-            group = _Group([instruction], instruction if name in self.anchors else None)
+            group = _Group(instruction, instruction if name in self.anchors else None)
             roots[instruction] = group
             return [group]
         return [None]

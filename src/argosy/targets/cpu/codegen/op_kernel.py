@@ -18,7 +18,7 @@ __all__ = ["OpKernel"]
 
 
 class OpKernel(KernelWriter):
-    """Writes the kernel of the one instruction of `module`. Results are `y0`, `y1`, …, temporaries `t0`, `t1`, …"""
+    """Writes the kernel of the one instruction of `module`. Results are `y0`, `y1`, …, temporaries `temporary0`, …"""
 
     def __init__(self, module: Module, results: Sequence[DType], temporaries: Sequence[DType] = ()) -> None:
         super().__init__(module, results, temporaries)

@@ -17,5 +17,6 @@ INLINE int64 dim_index(int64 index, int64 size, void *scratch) {
 }
 
 #include "prelude_views.h"
+#include "prelude_sampling.h"
 
 #endif

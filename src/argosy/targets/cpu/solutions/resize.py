@@ -1,0 +1,47 @@
+"""Resize: every mode, with scales, sizes and regions that may be known only when the program runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from argosy.ir.dtype import FLOAT64
+from argosy.ir.types import TensorType
+from argosy.ops.resize import Resize
+from argosy.targets.cpu.codegen.element import op_of, present
+from argosy.targets.cpu.codegen.resize_axes import resize_sizes
+from argosy.targets.cpu.codegen.resizing import interpolation_axes, interpolation_pass, nearest_resize, rounded_copy
+from argosy.targets.cpu.lone_op import LoneOp
+from argosy.targets.cpu.solution import Problem, Steps, register_solution
+from argosy.targets.cpu.solutions.steered import define_sizes
+
+__all__ = ["ResizePasses"]
+
+
+@register_solution
+class ResizePasses(LoneOp):
+    """One pass for the nearest elements; a pass for each axis to interpolate."""
+
+    name = "resize passes"
+    anchors = frozenset({"resize"})
+
+    def lower(self, problem: Problem, config: Any, steps: Steps) -> None:
+        define_sizes(problem, steps, resize_sizes)
+        module = problem.module
+        (instruction,) = module.instructions
+        if op_of(instruction, Resize).mode == "nearest":
+            self.call(problem, steps, nearest_resize(module))
+            return
+        x, result = present(instruction, 0), instruction.result()
+        wide = result.dtype.compute if result.dtype.is_float else FLOAT64
+        shape = x.shape
+        axes = interpolation_axes(module)
+        source: list[int] = []
+        for place, axis in enumerate(axes):
+            kernel = interpolation_pass(module, axis, shape, wide, first=place == 0)
+            shape = (*shape[:axis], result.shape[axis], *shape[axis + 1 :])
+            last = place == len(axes) - 1 and result.dtype is wide
+            target = steps.result() if last else steps.temporary(TensorType(wide, shape))
+            self.call(problem, steps, kernel, source, [target])
+            source = [target]
+        if not axes or result.dtype is not wide:
+            self.call(problem, steps, rounded_copy(module, wide, first=not axes), source)
