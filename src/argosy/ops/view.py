@@ -184,7 +184,10 @@ class Broadcast(Op):
 @register
 @dataclass(frozen=True, slots=True)
 class Squeeze(Op):
-    """`x` without the given axes of size 1, or without all of them. Operands: x, [axes]."""
+    """`x` without the given axes of size 1, or without all of them. Operands: x, [axes].
+
+    An operand of no elements names no axes, so that all go, as without one.
+    """
 
     name = "squeeze"
     moves_data = True
@@ -193,7 +196,7 @@ class Squeeze(Op):
     def infer(self, *operands: Value | None) -> tuple[Type, ...]:
         x, *rest = operands
         tensor = present(x).tensor
-        given = rest[0] if rest else None
+        given = rest[0] if rest and length(rest[0]) != 0 else None
         axes = numbers(self.axes, given)
         if axes is None and given is not None:
             count = length(given)
@@ -215,7 +218,7 @@ class Squeeze(Op):
 
     def evaluate(self, *values: Any) -> tuple[Any, ...]:
         x = np.asarray(values[0])
-        given = values[1] if len(values) > 1 else None
+        given = values[1] if len(values) > 1 and np.size(values[1]) else None
         axes = None if self.axes is None and given is None else ints(self.axes, given, "axes")
         return (np.squeeze(x, tuple(self._removed(axes, x.shape))),)
 

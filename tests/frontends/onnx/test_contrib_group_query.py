@@ -224,7 +224,7 @@ def test_what_is_not_done() -> None:
 def test_rotary_embedding(interleaved: int, ids: Any, form: str) -> None:
     x = floats(B, N, 3, H) if form == "heads" else floats(B, 3, N * H)
     half = H // 4 if form == "part" else H // 2
-    options = {"num_heads": N, "rotary_embedding_dim": 2 * half} if form == "part" else {}
+    options: Any = {"num_heads": N, "rotary_embedding_dim": 2 * half} if form == "part" else {}
     caches = floats(10, half), floats(10, half)
     assert_agrees("RotaryEmbedding", x, ids.astype(np.int64), *caches, interleaved=interleaved, **options, **MS)
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from argosy.frontends.onnx.checks import check_dims
 from argosy.frontends.onnx.node import Node
 from argosy.frontends.onnx.ops.constants import counted
 from argosy.ir.dim import DimLike, equal, floordiv
 from argosy.ir.dtype import DType
 from argosy.ir.module import Value
-from argosy.ir.types import Dims
 from argosy.ops.dim_values import DimValues, Shape
 from argosy.ops.joining import Concat, Split
 from argosy.ops.matmul import Dot
@@ -29,9 +29,7 @@ __all__ = [
     "appended",
     "attend",
     "causal",
-    "check_dims",
     "check_heads",
-    "fits",
     "masked",
     "merge_heads",
     "read_scale",
@@ -43,20 +41,6 @@ __all__ = [
 
 EXCLUDED: Final = -3.4028234663852886e38
 """Score of a key that a query must not see: the least float32, so that a row of nothing else has no NaN."""
-
-
-def fits(value: Value, dims: Dims) -> bool:
-    """Whether the value may have these dims: the rank is right and no dim is known to differ."""
-    return value.rank == len(dims) and not any(
-        equal(found, dim) is False for found, dim in zip(value.shape, dims, strict=True)
-    )
-
-
-def check_dims(node: Node, name: str, value: Value, *allowed: Dims) -> None:
-    """Raise ModelError where the value can have none of the shapes `allowed`."""
-    if not any(fits(value, dims) for dims in allowed):
-        texts = dict.fromkeys(map(shape_text, allowed))
-        node.fail(f"{name} is {value.type}, expected {' or '.join(texts)}")
 
 
 def check_heads(node: Node, what: str, size: DimLike, heads: int) -> None:

@@ -8,7 +8,7 @@ from argosy.frontends.onnx.formulas import gelu, gelu_tanh, sigmoid, softplus
 from argosy.frontends.onnx.node import Node
 from argosy.frontends.onnx.ops.legacy import align
 from argosy.frontends.onnx.registry import onnx_op
-from argosy.ir.dtype import FLOAT64
+from argosy.ir.dtype import FLOAT32, FLOAT64
 from argosy.ir.module import Value
 
 
@@ -51,11 +51,19 @@ def Elu(node: Node) -> Value:
     return node.pointwise(lambda x: (x < 0.0).select(x.expm1() * alpha, x), node.input(0))
 
 
-@onnx_op("Celu", since=12)
+@onnx_op("Celu", since=28)
 def Celu(node: Node) -> Value:
     """max(0, x) + min(0, alpha (e^(x/alpha) - 1))."""
     alpha = node.attr_float("alpha", 1.0)
     return node.pointwise(lambda x: x.max(0.0) + ((x / alpha).expm1() * alpha).min(0.0), node.input(0))
+
+
+@onnx_op("Celu", since=12)
+def Celu_12(node: Node) -> Value:
+    """The same for float32 alone, before opset 28."""
+    if node.input(0).dtype is not FLOAT32:
+        node.fail(f"the input is {node.input(0).dtype}, expected float32: other types came with opset 28")
+    return Celu(node)
 
 
 def _selu(node: Node, alpha: float, gamma: float) -> Value:

@@ -8,7 +8,6 @@ from argosy.frontends.onnx.attention import (
     appended,
     attend,
     causal,
-    check_dims,
     check_heads,
     masked,
     merge_heads,
@@ -17,6 +16,7 @@ from argosy.frontends.onnx.attention import (
     split_heads,
     split_state,
 )
+from argosy.frontends.onnx.checks import check_dims
 from argosy.frontends.onnx.contrib import contrib_op
 from argosy.frontends.onnx.node import Node
 from argosy.frontends.onnx.ops.matmul import without_zero_point

@@ -11,7 +11,6 @@ import numpy as np
 
 from argosy.frontends.onnx.attention import (
     EXCLUDED,
-    check_dims,
     check_heads,
     merge_heads,
     read_scale,
@@ -19,6 +18,7 @@ from argosy.frontends.onnx.attention import (
     split_heads,
     written,
 )
+from argosy.frontends.onnx.checks import check_dims
 from argosy.frontends.onnx.contrib import contrib_op
 from argosy.frontends.onnx.node import Node
 from argosy.frontends.onnx.ops.constants import counted

@@ -8,7 +8,6 @@ from argosy.frontends.onnx.attention import (
     appended,
     attend,
     causal,
-    check_dims,
     check_heads,
     masked,
     merge_heads,
@@ -17,6 +16,7 @@ from argosy.frontends.onnx.attention import (
     split_heads,
     written,
 )
+from argosy.frontends.onnx.checks import check_dims
 from argosy.frontends.onnx.contrib import contrib_op
 from argosy.frontends.onnx.node import Node
 from argosy.ir.dim import DimLike

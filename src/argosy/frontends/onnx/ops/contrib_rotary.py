@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from argosy.frontends.onnx.attention import check_dims, merge_heads, split_heads
+from argosy.frontends.onnx.attention import merge_heads, split_heads
+from argosy.frontends.onnx.checks import check_dims
 from argosy.frontends.onnx.contrib import contrib_op
 from argosy.frontends.onnx.node import Node
 from argosy.frontends.onnx.ops.constants import counted

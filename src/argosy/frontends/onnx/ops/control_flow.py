@@ -8,8 +8,10 @@ rank to unknown) and the body is imported again, until nothing changes.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from argosy.errors import ModelError
+from argosy.frontends.onnx.checks import check_declared
 from argosy.frontends.onnx.importer import Scope
 from argosy.frontends.onnx.node import Node
 from argosy.frontends.onnx.order import node_reads
@@ -21,6 +23,9 @@ from argosy.ir.module import Module, Value
 from argosy.ir.types import OptionalType, SequenceType, TensorType, Type
 from argosy.ops.control import If, Loop, Scan
 from argosy.ops.shapes import normalize_axis
+
+if TYPE_CHECKING:
+    import onnx
 
 __all__: list[str] = []
 
@@ -34,22 +39,34 @@ def if_(node: Node) -> Sequence[Value | None]:
     if condition.known is not None and condition.known.size == 1:
         node.ignore("then_branch", "else_branch")
         return _inline(node, "then_branch" if condition.known.reshape(-1)[0] else "else_branch")
-    then_branch, then_captures = node.body("then_branch", ())
-    else_branch, else_captures = node.body("else_branch", ())
+    then_branch, then_captures = _branch(node, "then_branch")
+    else_branch, else_captures = _branch(node, "else_branch")
     return node.add_all(If(then_branch, else_branch), condition, *then_captures, *else_captures)
 
 
-def _inline(node: Node, branch: str) -> Sequence[Value | None]:
-    attribute = node.raw_attribute(branch)
+def _branch(node: Node, name: str) -> tuple[Module, list[Value]]:
+    branch, captures = node.body(name, ())
+    check_declared(_graph(node, name).output, [value.type for value in branch.results], f"the output of {name}")
+    return branch, captures
+
+
+def _graph(node: Node, name: str) -> onnx.GraphProto:
+    """The GRAPH attribute `name`."""
+    attribute = node.raw_attribute(name)
     if attribute is None:
-        node.fail(f"attribute {branch!r} is missing")
+        node.fail(f"attribute {name!r} is missing")
+    return attribute.g
+
+
+def _inline(node: Node, branch: str) -> Sequence[Value | None]:
+    graph = _graph(node, branch)
     outer = node.scope
     inner = Scope(outer.model, outer.builder, outer.opsets, None, f"{node.label}/{branch}/")
     for name in node_reads(node.proto):
         value = outer.look_up(name)
         if value is not None:
             inner.names[name] = value
-    return [value for _, value in inner.import_graph(attribute.g)]
+    return [value for _, value in inner.import_graph(graph)]
 
 
 @onnx_op("Loop")
@@ -128,6 +145,7 @@ def scan(node: Node) -> Sequence[Value | None]:
     if len(axes) != count:
         node.fail(f"{len(axes)} scan_input_axes are given for {count} scan inputs")
     elements = [_element(value.type, axis) for value, axis in zip(values[states:], axes, strict=True)]
+    check_declared(_graph(node, "body").input[states:], elements, "the input of the body")
     body, captures = _stable_body(node, [], [value.type for value in values[:states]], elements, first_result=0)
     outputs = len(body.results) - states
     op = Scan(

@@ -13,11 +13,34 @@ from argosy.ir.formula import Expr
 from argosy.ir.module import Value
 from argosy.ops.quantize import Dequantize, Quantize
 from argosy.ops.reduce import Reduce
+from argosy.ops.shapes import normalize_axis
 from argosy.ops.view import Unsqueeze
 
 
 def _operands(node: Node) -> tuple[Value, Value, Value | None]:
+    if len(node.inputs) > 3:
+        node.fail(f"has {len(node.inputs)} inputs, {node.proto.op_type} takes at most 3")
     return node.input(0), node.input(1), node.optional(2)
+
+
+def _block_size(node: Node, x: Value, scale: Value) -> int:
+    """The attribute; where it is absent beside a scale of the rank of x, the size that is left.
+
+    The standard allows ceil(D / S) to ceil(D / (S - 1)) - 1 for S scales along an axis of D: often more than one.
+    """
+    given = node.attr_int("block_size", 0)
+    rank = len(scale.shape)
+    if given or rank < 2 or rank != x.rank:
+        return given
+    axis = normalize_axis(node.attr_int("axis", 1), rank)
+    size, scales = x.shape[axis], scale.shape[axis]
+    if not isinstance(size, int) or not isinstance(scales, int) or not 0 < scales <= size:
+        return given
+    least, most = -(-size // scales), size if scales == 1 else -(-size // (scales - 1)) - 1
+    if least != most and scales > 1:
+        node.fail(f"the scale is {scale.type}, but block_size is missing: {least} to {most} fit {x.type}")
+    node.lenient(f"the scale is {scale.type}, but block_size is missing; taken as {most}, which alone fits {x.type}")
+    return most
 
 
 @onnx_op("QuantizeLinear", since=10)
@@ -28,7 +51,7 @@ def QuantizeLinear(node: Node) -> Value:
     given = node.attr_dtype("output_dtype", UINT8) if node.attr_int("output_dtype", 0) else None
     dtype = given or (UINT8 if zero_point is None else zero_point.dtype)
     precision = node.attr_dtype("precision", FLOAT32) if node.attr_int("precision", 0) else None
-    axis, block = node.attr_int("axis", 1), node.attr_int("block_size", 0)
+    axis, block = node.attr_int("axis", 1), _block_size(node, x, scale)
     op = Quantize(dtype, axis, block, node.attr_flag("saturate", default=True), precision)
     return node.add(op, x, scale) if zero_point is None else node.add(op, x, scale, zero_point)
 
@@ -40,7 +63,7 @@ def DequantizeLinear(node: Node) -> Value:
     x, scale, zero_point = _operands(node)
     given = node.attr_dtype("output_dtype", FLOAT32) if node.attr_int("output_dtype", 0) else None
     dtype = given or (scale.dtype if scale.dtype.bits >= 16 else FLOAT32)
-    op = Dequantize(dtype, node.attr_int("axis", 1), node.attr_int("block_size", 0))
+    op = Dequantize(dtype, node.attr_int("axis", 1), _block_size(node, x, scale))
     return node.add(op, x, scale) if zero_point is None else node.add(op, x, scale, zero_point)
 
 

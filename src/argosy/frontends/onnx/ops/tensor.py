@@ -99,7 +99,7 @@ def squeeze(node: Node) -> Value:
 @onnx_op("Squeeze")
 def squeeze_1(node: Node) -> Value:
     """Opset 1: the axes are an optional attribute."""
-    return node.add(Squeeze(node.attr_ints("axes") if node.has("axes") else None), node.input(0))
+    return node.add(Squeeze(node.attr_ints("axes", ()) or None), node.input(0))
 
 
 @onnx_op("Unsqueeze", since=13)
