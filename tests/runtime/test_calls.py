@@ -75,6 +75,28 @@ def test_one_plan_runs_every_size() -> None:
         np.testing.assert_array_equal(run(made, a, b)[0], (a + b) * np.float32(2))
 
 
+def test_inputs_whose_sizes_contradict_each_other_are_refused() -> None:
+    record = plan(
+        {"a": 0, "b": 1}, {"y": 2},
+        [BufferRecord("input", "float32[N]"), BufferRecord("input", "float32[2*N]"), planned("float32[N]")],
+        straight(call("add", (0, 1), (2,), ("N",))),
+        symbols=(SymbolRecord("N", 1, 512),),
+        shapes=(InputDim("N", 0, 0),),
+    )  # fmt: skip
+    made = executor(record)
+    a, b = floats(3), floats(6)
+    np.testing.assert_array_equal(run(made, a, b)[0], a + b[:3])
+    with pytest.raises(UsageError, match=r"input 'b': expected the shape \[6\] .* found \[1\]"):
+        run(made, a, floats(1))
+
+
+def test_inputs_in_any_order_of_bytes_and_strides() -> None:
+    made = executor(symbolic())
+    a, b = floats(8, 5), floats(4, 10)[:, ::2].repeat(2, axis=0)
+    found = run(made, a.astype(">f4"), b[::-1])[0]
+    np.testing.assert_array_equal(found, (a + b[::-1]) * np.float32(2))
+
+
 def test_concat_split_and_in_place_are_views() -> None:
     record = plan(
         {"a": 0},

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import OrderedDict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from threading import Lock
-from typing import Any, Final
+from typing import Final
 
 from argosy.artifact.decode import Decoder
 from argosy.artifact.lifetimes import lifetimes
 from argosy.artifact.plan import Block, BufferRecord, CopyStep, ShapeStep
 from argosy.runtime.buffers import BufferTable
 from argosy.runtime.forking import survive_forks
-from argosy.runtime.layout import Code, Frame, Layout, Resident, Workspace, make_layout
+from argosy.runtime.layout import Frame, Holdings, Layout, Workspace, make_layout
 from argosy.runtime.nodes import Branch, Calls, Evaluation, Loop, Node, build_nodes
 
 __all__ = ["Body"]
@@ -30,6 +30,7 @@ class Body:
         records: Sequence[BufferRecord],
         table: BufferTable,
         decoder: Decoder,
+        holdings: Holdings,
         where: str,
         *,
         given: Iterable[int] = (),
@@ -37,8 +38,10 @@ class Body:
     ) -> None:
         self.nodes = build_nodes(blocks, table, decoder, where)
         self._table = table
+        self._holdings = holdings
         runs = [calls for calls in _calls_in(self.nodes) if calls.number is not None]
-        self._runs = tuple(sorted(runs, key=lambda calls: calls.number or 0))
+        self.fixed = tuple(sorted(runs, key=lambda calls: calls.number or 0))
+        """The foreign calls whose arguments are known before a run, by number."""
         called = {
             table[number].root
             for calls in _calls_in(self.nodes)
@@ -49,11 +52,18 @@ class Body:
         """Roots that kernels touch."""
         self.staged = tuple(number for number in given if number in called)
         """Inputs that kernels read: a run copies them into its arena."""
-        lives = lifetimes(records, blocks, self.staged, kept)
+        outputs = tuple(kept)
+        lives = lifetimes(records, blocks, self.staged, outputs)
+        self.is_plain = (
+            all(isinstance(node, Calls) and node.number is not None and not node.stale for node in self.nodes)
+            and all(table.is_settled(number) for number in self.staged)
+            and all(table.is_settled(number) and table.is_reused(number) for number in outputs)
+        )
+        """Whether a run is nothing but copies in, foreign calls, copies out."""
         self._lives = {
             root: life for root, life in lives.items() if table[root].kind == "planned" or root in self.staged
         }
-        self._touched = sorted({*_touched(self.nodes), *kept, *self.staged})
+        self._touched = sorted({*_touched(self.nodes), *outputs, *self.staged})
         self._symbols = sorted(self._size_symbols() - table.late)
         self._scratch = max((c.step.scratch for calls in _calls_in(self.nodes) for c in calls.calls), default=0)
         self._layouts: OrderedDict[tuple[int | None, ...], Layout] = OrderedDict()
@@ -73,7 +83,7 @@ class Body:
             found |= table.room_symbols(root)
         for number in self._touched:
             found |= table.place_symbols(number) | table.type_symbols(number)
-        for calls in self._runs:
+        for calls in self.fixed:
             for call in calls.calls:
                 found |= sizes.symbols(call.step.chunks)
                 for pointer in call.pointers:
@@ -82,41 +92,36 @@ class Body:
                     found |= sizes.symbols(scalar.value)
         return found
 
-    def layout(self, symbols: Mapping[str, int], resident: Mapping[int, Resident], code: Code | None) -> Layout:
+    def layout(self, symbols: Mapping[str, int]) -> Layout:
         """The layout for these values of the symbols."""
         key = tuple([symbols.get(name) for name in self._symbols])
         found = self._layouts.get(key)
         if found is None:
-            found = make_layout(symbols, self._table, self._lives, self._runs, resident, code)
+            found = make_layout(symbols, self._table, self._lives, self.fixed, self._holdings)
             with self._lock:
                 self._layouts[key] = found
                 if len(self._layouts) > _LAYOUTS:
                     self._layouts.popitem(last=False)
         return found
 
-    def take(self, code: Code | None) -> Workspace:
+    def take(self) -> Workspace:
         """The memory for one run, to be given back after it."""
         try:
             return self._workspaces.pop()
         except IndexError:
+            code = self._holdings.code
             return Workspace(self._scratch, code.threads if code is not None else 1)
 
     def give(self, workspace: Workspace) -> None:
         """Take back the memory of a run."""
         self._workspaces.append(workspace)
 
-    def frame(
-        self,
-        workspace: Workspace,
-        layout: Layout,
-        initial: Sequence[Any],
-        resident: Mapping[int, Resident],
-        code: Code | None,
-    ) -> Frame:
-        """The frame of a layout in a workspace; `initial` are the values that a run begins with."""
-        return workspace.frame(
-            layout, lambda layout, place: Frame(layout, place, self._table, self._touched, initial, resident, code)
-        )
+    def frame(self, workspace: Workspace, symbols: Mapping[str, int]) -> Frame:
+        """The frame for these values of the symbols in a workspace."""
+        return workspace.frame(self.layout(symbols), self._frame)
+
+    def _frame(self, layout: Layout, workspace: Workspace) -> Frame:
+        return Frame(layout, workspace, self._table, self._touched, self._holdings)
 
 
 def _calls_in(nodes: Sequence[Node]) -> Iterator[Calls]:

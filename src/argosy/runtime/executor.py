@@ -13,17 +13,17 @@ from typing import Any, Protocol
 import numpy as np
 
 from argosy.artifact.decode import Decoder, decode_symbols
-from argosy.artifact.plan import CheckDim, ComputeDim, InputDim, PlanRecord
-from argosy.errors import ArtifactError
+from argosy.artifact.plan import Block, CheckDim, ComputeDim, InputDim, PlanRecord
+from argosy.errors import ArtifactError, UsageError
 from argosy.ir.interpreter import Observer, bind_symbols
 from argosy.ir.literal import Literal
 from argosy.ir.op import Env
 from argosy.ir.types import type_symbols
 from argosy.runtime.body import Body
 from argosy.runtime.buffers import BufferTable, Sizes, write_tensor
-from argosy.runtime.layout import Code, Layout, Resident, Workspace
+from argosy.runtime.layout import Code, Frame, Holdings, Resident
 from argosy.runtime.memory import ALIGNMENT, MemoryPool, address_of, aligned
-from argosy.runtime.run import Run
+from argosy.runtime.run import Run, fault_in
 
 __all__ = ["Executor", "Runnable"]
 
@@ -44,39 +44,39 @@ class Executor:
             raise ArtifactError("its plan needs device memory", where=where)
         self._plan = plan
         self._where = where
-        self._code = code
         self._sizes = Sizes(decoder, where)
         self._table = BufferTable(plan, decoder, self._sizes, where)
         self._declared = decode_symbols(plan.symbols)
         self._pool = MemoryPool()
-        self._resident: dict[int, Resident] = {}
-        self._initial: list[Any] = [None] * len(plan.buffers)
-        inputs = [binding.buffer for binding in plan.inputs]
-        self._body = Body(
-            plan.body, plan.buffers, self._table, decoder, where,
-            given=inputs, kept=[binding.buffer for binding in plan.outputs],
-        )  # fmt: skip
-        prepare = [
-            Body(entry.body, plan.buffers, self._table, decoder, where, kept=entry.results) for entry in plan.prepare
-        ]
+        self._holdings = Holdings(code, {}, [None] * len(plan.buffers))
+        self._inputs = tuple(binding.buffer for binding in plan.inputs)
+        self._outputs = tuple(binding.buffer for binding in plan.outputs)
+        self._body = self._made_body(plan.body, decoder, given=self._inputs, kept=self._outputs)
+        prepare = [self._made_body(entry.body, decoder, kept=entry.results) for entry in plan.prepare]
         self._hold(decoder, self._body.called.union(*(body.called for body in prepare)))
         for entry, body in zip(plan.prepare, prepare, strict=True):
             self._prepare(body, entry.results)
-        self._outputs = tuple(binding.buffer for binding in plan.outputs)
-        self._staged = tuple(
-            (place, binding.buffer) for place, binding in enumerate(plan.inputs) if binding.buffer in self._body.staged
-        )
-        # Inputs that give symbols their values; the others were checked against their type before.
+        # Inputs to be copied, and those that give symbols their values; others were checked against their type before.
+        self._staged = [(place, self._inputs[place]) for place in range(len(self._inputs)) if self._is_staged(place)]
         self._binding = tuple(
             (place, self._table[binding.buffer].type, binding.name)
             for place, binding in enumerate(plan.inputs)
             if type_symbols(self._table[binding.buffer].type)
         )
 
+    def _made_body(
+        self, blocks: Sequence[Block], decoder: Decoder, *, given: Sequence[int] = (), kept: Sequence[int] = ()
+    ) -> Body:
+        buffers, holdings = self._plan.buffers, self._holdings
+        return Body(blocks, buffers, self._table, decoder, holdings, self._where, given=given, kept=kept)
+
+    def _is_staged(self, place: int) -> bool:
+        return self._inputs[place] in self._body.staged
+
     @property
     def memory(self) -> int:
         """Bytes of weights and prepared buffers that kernels read."""
-        return sum(held.memory.size for held in self._resident.values())
+        return sum(held.memory.size for held in self._holdings.resident.values())
 
     def run(self, arguments: Sequence[Any], env: Env, observe: Observer | None = None) -> tuple[Any, ...]:
         """Results for the arguments, both in the order of the model's inputs and outputs."""
@@ -85,14 +85,16 @@ class Executor:
         if self._plan.shapes:
             self._bind_shapes(arguments, env)
         body = self._body
-        layout = body.layout(env.symbols, self._resident, self._code)
-        workspace = body.take(self._code)
+        workspace = body.take()
         try:
-            run = self._start(body, layout, workspace, env, observe)
-            for binding, argument in zip(self._plan.inputs, arguments, strict=True):
-                run.values[binding.buffer] = argument
+            frame = body.frame(workspace, env.symbols)
             for place, number in self._staged:
-                write_tensor(run.frame.memory(number, layout.symbols), self._table[number].dtype, arguments[place])
+                self._stage(frame, place, number, arguments[place])
+            if body.is_plain:
+                return self._run_plain(frame)
+            run = self._start(frame, env, observe)
+            for number, argument in zip(self._inputs, arguments, strict=True):
+                run.values[number] = argument
             with np.errstate(all="ignore"):
                 run.nodes(body.nodes)
             results = tuple([run.kept(number) for number in self._outputs])
@@ -101,30 +103,59 @@ class Executor:
         finally:
             body.give(workspace)
 
-    def _start(self, body: Body, layout: Layout, workspace: Workspace, env: Env, observe: Observer | None) -> Run:
-        frame = body.frame(workspace, layout, self._initial, self._resident, self._code)
-        return Run(self._table, frame, env, self._code, self._pool, self._declared, observe, self._where)
+    def _stage(self, frame: Frame, place: int, number: int, argument: Any) -> None:
+        """Copy an input into the arena."""
+        tensor = frame.values[number]
+        if tensor is None:  # its elements are packed
+            symbols, buffer = frame.layout.symbols, self._table[number]
+            shape = buffer.shape(symbols)
+            if argument.shape == shape:
+                write_tensor(frame.memory(number, symbols), buffer.dtype, argument)
+        else:
+            shape = tensor.shape
+            if argument.shape == shape:  # assignment would broadcast
+                tensor[...] = argument
+        if argument.shape != shape:
+            raise UsageError(
+                f"expected the shape {list(shape)} with these sizes of the other inputs, found {list(argument.shape)}",
+                where=f"input {self._plan.inputs[place].name!r}",
+            )
+
+    def _run_plain(self, frame: Frame) -> tuple[Any, ...]:
+        """A run of nothing but calls."""
+        for number, call in enumerate(frame.runs):
+            call()
+            record = frame.records[number]
+            if record.fault:
+                raise fault_in(self._body.fixed[number], record)
+        values = frame.values
+        return tuple([values[number].copy() for number in self._outputs])
+
+    def _start(self, frame: Frame, env: Env, observe: Observer | None) -> Run:
+        code = self._holdings.code
+        return Run(self._table, frame, env, code, self._pool, self._declared, observe, self._where)
 
     def _hold(self, decoder: Decoder, called: frozenset[int]) -> None:
         """Get weights, and room for prepared buffers: as memory where kernels touch them, as arrays for the others."""
+        resident, initial = self._holdings.resident, self._holdings.initial
         for number, buffer in enumerate(self._plan.buffers):
             if buffer.kind == "weight" and buffer.literal is not None:
                 literal = decoder.literal(buffer.literal)
-                self._initial[number] = literal.array()
+                initial[number] = literal.array()
                 if number in called:
-                    self._resident[number] = _resident(literal)
+                    resident[number] = _resident(literal)
             elif buffer.kind == "prepared" and number in called:
                 memory = aligned(self._table.bytes(number, {}))
-                self._resident[number] = Resident(memory, address_of(memory))
+                resident[number] = Resident(memory, address_of(memory))
 
     def _prepare(self, body: Body, results: Sequence[int]) -> None:
         """Run a prepare module; its results are the same for every run, and read-only."""
-        run = self._start(body, body.layout({}, self._resident, self._code), body.take(self._code), Env(), None)
+        run = self._start(body.frame(body.take(), {}), Env(), None)
         with np.errstate(all="ignore"):
             run.nodes(body.nodes)
         for number in results:
-            if self._table.is_settled(number) or number not in self._resident:
-                self._initial[number] = _frozen(run.read(number))
+            if self._table.is_settled(number) or number not in self._holdings.resident:
+                self._holdings.initial[number] = _frozen(run.read(number))
         run.end()
 
     def _bind_shapes(self, arguments: Sequence[Any], env: Env) -> None:

@@ -26,7 +26,7 @@ from argosy.runtime.host_abi import SCRATCH_HEADER, STEP_WORDS, RunRecord
 from argosy.runtime.memory import ALIGNMENT, Bytes, address_of, aligned
 from argosy.runtime.nodes import Call, Calls
 
-__all__ = ["Code", "Frame", "Layout", "Resident", "Workspace", "make_layout", "write_block"]
+__all__ = ["Code", "Frame", "Holdings", "Layout", "Resident", "Workspace", "make_layout", "write_block"]
 
 _FRAMES: Final = 32
 """Layouts that a workspace keeps frames of; the least recently used goes."""
@@ -61,6 +61,18 @@ class Resident:
     address: int
 
 
+@dataclass(frozen=True, slots=True)
+class Holdings:
+    """What stays for the life of a session: the code, memory of weights and prepared buffers, values runs begin with.
+
+    `resident` is by number of a root, `initial` by number of a buffer; both are filled while a session is made.
+    """
+
+    code: Code | None
+    resident: dict[int, Resident]
+    initial: list[Any]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Layout:
     """One set of sizes. `offsets` are those of buffers in the arena, by root; `arena` and `live` are bytes.
@@ -85,8 +97,7 @@ def make_layout(
     table: BufferTable,
     lives: Mapping[int, Lifetime],
     runs: Sequence[Calls],
-    resident: Mapping[int, Resident],
-    code: Code | None,
+    holdings: Holdings,
 ) -> Layout:
     """The layout for these values of the symbols. `lives` are the buffers that go into the arena."""
     roots = list(lives)
@@ -104,7 +115,7 @@ def make_layout(
 
     def locate(number: int) -> tuple[int, bool]:
         root = table[number].root
-        held = resident.get(root)
+        held = holdings.resident.get(root)
         shift = table.shift(number, symbols) if number != root else 0
         if held is not None:
             return held.address + shift, False
@@ -117,7 +128,7 @@ def make_layout(
             words = write_block(blocks, call, table, symbols, locate)
             relocations += [begin // 8 + word for word in words]
             chunks = table.sizes.number(call.step.chunks, symbols)
-            entry = code.address(call.step.code, call.step.entry) if code is not None else 0
+            entry = holdings.code.address(call.step.code, call.step.entry) if holdings.code is not None else 0
             steps.append((entry, begin, chunks))
         ranges.append((first, len(steps)))
     return Layout(
@@ -210,15 +221,13 @@ class Frame:
         workspace: Workspace,
         table: BufferTable,
         touched: Sequence[int],
-        initial: Sequence[Any],
-        resident: Mapping[int, Resident],
-        code: Code | None,
+        holdings: Holdings,
     ) -> None:
         self.layout = layout  # also keeps its id from being used again while this frame is known by it
         self._table = table
         self._arena = workspace.arena
         self._base = address_of(self._arena)
-        self._resident = resident
+        self._resident = holdings.resident
         self._blocks = layout.blocks.copy()
         self._blocks[layout.relocations] += self._base
         self._steps = layout.steps.copy()
@@ -227,9 +236,10 @@ class Frame:
         self.records = tuple(
             workspace.record(table_address + 8 * STEP_WORDS * first, last - first) for first, last in layout.runs
         )
+        code = holdings.code
         self.runs = tuple(code.bind(record) for record in self.records) if code is not None else ()
         self._workspace = workspace
-        self.values = list(initial)
+        self.values = list(holdings.initial)
         for number in touched:
             if table.is_settled(number) and self.values[number] is None and self.holds(number):
                 self.values[number] = self.tensor(number, layout.symbols)

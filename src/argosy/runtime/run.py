@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from argosy.artifact.plan import CarriedRecord, CollectedRecord, CopyStep, ShapeStep
-from argosy.errors import ArtifactError, InternalError
+from argosy.errors import ArgosyError, ArtifactError, InternalError
 from argosy.ir.dim import Symbol
 from argosy.ir.interpreter import Observer, evaluate
 from argosy.ir.op import Env
@@ -24,7 +24,13 @@ from argosy.runtime.layout import Code, Frame, write_block
 from argosy.runtime.memory import Bytes, MemoryPool, address_of
 from argosy.runtime.nodes import Branch, Calls, Evaluation, Loop, Node
 
-__all__ = ["Run"]
+__all__ = ["Run", "fault_in"]
+
+
+def fault_in(calls: Calls, record: RunRecord) -> ArgosyError:
+    """The error for what a kernel among `calls` reported."""
+    step = calls.calls[record.step].step
+    return fault_error(record.fault, record.value, step.source or step.entry)
 
 
 class Run:
@@ -148,8 +154,7 @@ class Run:
         else:
             record = self._call_now(node)
         if record.fault:
-            step = node.calls[record.step].step
-            raise fault_error(record.fault, record.value, step.source or step.entry)
+            raise fault_in(node, record)
 
     def _call_now(self, node: Calls) -> RunRecord:
         """Calls whose sizes or places depend on data: their parameter blocks are written now."""

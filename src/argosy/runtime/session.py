@@ -25,6 +25,7 @@ from argosy.ir.types import TensorType, Type
 from argosy.registry import did_you_mean
 from argosy.runtime.devices import load_variant
 from argosy.runtime.executor import Runnable
+from argosy.runtime.forking import survive_forks
 from argosy.runtime.inputs import check_inputs
 from argosy.runtime.selection import Choice, select
 
@@ -68,17 +69,25 @@ class Session:
             slim=self._artifact.is_slim,
             where=self._artifact.where,
         )
+        self._fitting = self._selection.fitting
+        self._specialised = any(choice.variant and choice.variant.dims for choice in self._fitting)
         self._loaded: dict[str, Runnable] = {}
-        self._lock = Lock()
-        self._gate = BoundedSemaphore(max_concurrency) if max_concurrency else None
+        self._max_concurrency = max_concurrency
         self._runs = itertools.count()
-        self._pool: ThreadPoolExecutor | None = None
+        self.after_fork()
+        survive_forks(self)
         self._runnable(self._general)
+
+    def after_fork(self) -> None:
+        """Have locks and threads of its own; a forked child calls this."""
+        self._lock = Lock()
+        self._gate = BoundedSemaphore(self._max_concurrency) if self._max_concurrency else None
+        self._pool: ThreadPoolExecutor | None = None
 
     @property
     def _general(self) -> Choice:
         """The best choice that takes every size."""
-        fitting = self._selection.fitting
+        fitting = self._fitting
         return next((choice for choice in fitting if choice.variant is None or not choice.variant.dims), fitting[0])
 
     @property
@@ -143,8 +152,8 @@ class Session:
 
     def _choose(self, arguments: Sequence[Any]) -> Choice:
         """The specialised variant whose dims these arguments have, else the general one."""
-        fitting = self._selection.fitting
-        if not any(choice.variant and choice.variant.dims for choice in fitting):
+        fitting = self._fitting
+        if not self._specialised:
             return fitting[0]
         sizes: dict[str, int] = {}
         for kind, argument in zip(self.inputs.values(), arguments, strict=True):
@@ -186,9 +195,21 @@ def _own(value: Any, arguments: Sequence[Any], kind: Type, name: str) -> Any:
     if value is None or isinstance(value, dict):
         return value
     array = np.asarray(value)
-    if isinstance(kind, TensorType) and dtype_of(array.dtype) is not kind.dtype:
+    if isinstance(kind, TensorType) and array.dtype is not kind.dtype.numpy and dtype_of(array.dtype) is not kind.dtype:
         raise InternalError(f"computed as {array.dtype}, declared {kind}", where=f"output {name!r}")
-    shared = any(isinstance(a, np.ndarray) and np.may_share_memory(a, array) for a in arguments)
-    if shared or not array.flags.writeable or not array.flags.c_contiguous:
+    flags = array.flags
+    if not flags.writeable or not flags.c_contiguous:
         return array.copy(order="C")
+    # What owns its elements can share them with an argument only by being one, or what one is a view of.
+    for argument in arguments:
+        if argument is array or (not flags.owndata and _overlap(argument, array)) or _base(argument) is array:
+            return array.copy(order="C")
     return array
+
+
+def _overlap(argument: Any, array: Any) -> bool:
+    return isinstance(argument, np.ndarray) and np.may_share_memory(argument, array)
+
+
+def _base(argument: Any) -> Any:
+    return argument.base if isinstance(argument, np.ndarray) else None
