@@ -17,6 +17,7 @@ from argosy.artifact.plan import (
     BufferRecord,
     CallStep,
     CodeRecord,
+    CopyStep,
     EvaluateStep,
     InputDim,
     PlanRecord,
@@ -307,11 +308,11 @@ class _Lowering:
             raise CompileError(f"no kernel can do this node: {'; '.join(reasons)}", where=instruction.source)
         log.info("host step: %s", line)
         self._host.append(line)
-        results = []
-        for index, kind in enumerate(instruction.types):
-            number = self.buffer("value", kind)
-            self._numbers[instruction.result(index)] = number
-            results.append(number)
+        # What kernels read lies in memory; a size that only this step tells is bound in between.
+        results = [
+            self.memory(kind) if _numeric(kind) and not self.undefined(kind) else self.buffer("value", kind)
+            for kind in instruction.types
+        ]
         operands = tuple(None if operand is None else self.number(operand) for operand in instruction.operands)
         op = instruction.op
         self._body.append(
@@ -319,8 +320,18 @@ class _Lowering:
                 op.name, op.version, tuple(results), operands, self._encoder.attributes(op), instruction.source
             )
         )
-        for number, kind in zip(results, instruction.types, strict=True):
+        for index, (number, kind) in enumerate(zip(results, instruction.types, strict=True)):
             self._body += [ShapeStep(name, number, axis) for name, axis in self._new_symbols(kind)]
+            held = number
+            if self._buffers[number].kind == "value" and _numeric(kind):
+                held = self.memory(kind)
+                self._body.append(CopyStep(number, held))
+            self._numbers[instruction.result(index)] = held
+
+
+def _numeric(kind: Type) -> bool:
+    """Whether kernels can hold values of the type: tensors of numbers, of known rank."""
+    return isinstance(kind, TensorType) and kind.dims is not None and kind.dtype.kind != "string"
 
 
 def _in_memory(instruction: Instruction) -> bool:
