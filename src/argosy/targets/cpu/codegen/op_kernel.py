@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
@@ -12,9 +13,9 @@ from argosy.ops.shapes import product
 from argosy.targets.cpu.codegen import scalar
 from argosy.targets.cpu.codegen.c_text import strides
 from argosy.targets.cpu.codegen.element import DeclinedError
-from argosy.targets.cpu.codegen.kernel import KernelWriter
+from argosy.targets.cpu.codegen.kernel import ENTRY, Kernel, KernelWriter
 
-__all__ = ["OpKernel"]
+__all__ = ["OpKernel", "dot_text"]
 
 
 class OpKernel(KernelWriter):
@@ -23,6 +24,19 @@ class OpKernel(KernelWriter):
     def __init__(self, module: Module, results: Sequence[DType], temporaries: Sequence[DType] = ()) -> None:
         super().__init__(module, results, temporaries)
         self.instruction: Instruction = module.instructions[-1]
+        self._functions: list[str] = []
+
+    def kernel(self, chunks: DimLike, scratch: int = 0) -> Kernel:
+        """The finished kernel, its own functions before it."""
+        kernel = super().kernel(chunks, scratch)
+        return dataclasses.replace(kernel, text="\n".join([*self._functions, kernel.text]))
+
+    def function(self, name: str, head: str, body: str) -> str:
+        """Add a C function that only this kernel calls; its name in C. `head` is the type, `(` and the parameters."""
+        result, parameters = head.split("(", 1)
+        full = f"{ENTRY}_{name}"
+        self._functions.append(f"static inline {result.strip()} {full}({parameters} {{\n{body.strip(chr(10))}\n}}")
+        return full
 
     def has(self, index: int) -> bool:
         """Whether operand `index` is given."""

@@ -18,5 +18,6 @@ INLINE int64 dim_index(int64 index, int64 size, void *scratch) {
 
 #include "prelude_views.h"
 #include "prelude_sampling.h"
+#include "prelude_order.h"
 
 #endif
