@@ -77,10 +77,10 @@ INLINE float32 float8_e4m3fn_to_float32(uint8 code) {
 }
 INLINE float32 float8_e5m2_to_float32(uint8 code) { return float16_to_float32((uint16)(code << 8)); }
 INLINE float32 float8_e4m3fnuz_to_float32(uint8 code) {
-    return code == 0x80 ? __builtin_nanf("") : signed_float(widen_magnitude(code & 0x7f, 3, 8), code & 0x80);
+    return code == 0x80 ? -__builtin_nanf("") : signed_float(widen_magnitude(code & 0x7f, 3, 8), code & 0x80);
 }
 INLINE float32 float8_e5m2fnuz_to_float32(uint8 code) {
-    return code == 0x80 ? __builtin_nanf("") : signed_float(widen_magnitude(code & 0x7f, 2, 16), code & 0x80);
+    return code == 0x80 ? -__builtin_nanf("") : signed_float(widen_magnitude(code & 0x7f, 2, 16), code & 0x80);
 }
 INLINE uint8 float32_to_float8_e4m3fn(float32 x) {
     int32 code = narrow_magnitude(x, 3, 7);
