@@ -38,6 +38,8 @@ def page(suite: Suite, cases: Sequence[HasId], results: Mapping[str, Sequence[Ou
         parts += [f"## {target}\n", _table("kind", outcomes, groups), "### By family of ops\n"]
         parts.append(_table("family", [outcome for outcome in outcomes if outcome.id in families], families))
         parts += _failures(outcomes)
+    if suite.remarks:
+        parts.append(suite.remarks)
     return "\n".join(parts)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.architecture.sources import ROOT
-from tests.conformance import migraphx
+from tests.conformance import migraphx, migraphx_verdicts
 from tests.conformance.cases import load_cases
 from tests.conformance.families import family
 from tests.conformance.judge import Outcome, judge
@@ -19,7 +19,10 @@ __all__ = ["SUITES", "Suite"]
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """A set of cases. `group` is the first thing by which they are counted, `family` (or None) the second."""
+    """A set of cases. `group` is the first thing by which they are counted, `family` (or None) the second.
+
+    `about` stands at the head of the suite's page, `remarks` at its end.
+    """
 
     load: Callable[[], Sequence[Any]]
     judge: Callable[[Any, Runner], Outcome]
@@ -29,6 +32,7 @@ class Suite:
     title: str
     about: str
     suffix: str
+    remarks: str = ""
 
     def baseline(self, target: str) -> str:
         """The name of the recorded list for a target."""
@@ -62,10 +66,12 @@ an exception of any kind, the suite's "not supposed to implement it" among them,
         """\
 Small models of [MIGraphX's test suite](https://github.com/ROCm/AMDMIGraphX/tree/develop/test/onnx) (MIT licence),
 run the whole way. `verify` models have the expected values of that suite, `ort` and `reference` models those of
-ONNX Runtime and of ONNX's reference evaluator. A `negative` model is invalid and must be refused as such; "unsupported"
-does not count. A `parse-only` model must compile. Many of the files are not strictly valid ONNX, and some of the ops
-were never standard. The data lie beside the repository; without them this suite is left out.
+ONNX Runtime and of ONNX's reference evaluator. A `negative` model is invalid and must be refused as such, by an error
+that names the node; "unsupported" does not count. A `parse-only` model must compile, though some of them are as
+invalid. Many of the files are not strictly valid ONNX, and some of the ops were never standard. The data lie beside
+the repository; without them this suite is left out.
 """,
         "-migraphx",
+        migraphx_verdicts.remarks(),
     ),
 }
