@@ -27,4 +27,42 @@ INLINE float64 cubic_weight(float64 distance, float64 a) {
     return distance <= 1 ? near : distance < 2 ? far : 0.0;
 }
 
+/* A place outside [low, high] folded back at the borders until it is inside. */
+#define REFLECT(T)                                                                  \
+    INLINE T reflect_##T(T place, T low, T high) {                                  \
+        T width = high - low;                                                       \
+        if (width <= 0) return low;                                                 \
+        if (!(place < low || place > high)) return place;                           \
+        T beyond = place < low ? low - place : place - high;                        \
+        T turns = __builtin_elementwise_floor(beyond / width);                      \
+        T rest = beyond - turns * width;                                            \
+        bool even = turns - 2 * __builtin_elementwise_floor(turns / 2) == 0;        \
+        return (place < low) == even ? low + rest : high - rest;                    \
+    }
+REFLECT(float32)
+REFLECT(float64)
+#undef REFLECT
+
+/* One sample along an axis of an aligned region: two neighbours and their weights, which are 0 for a place more than
+ * 1 outside. */
+struct region_sample {
+    int64 lower, upper;
+    float64 lower_weight, upper_weight;
+};
+INLINE struct region_sample sample_region(float64 place, int64 size) {
+    bool valid = place >= -1.0 && place <= (float64)size;
+    float64 inside = place > 0.0 ? place : 0.0;
+    inside = inside < (float64)(size - 1) ? inside : (float64)(size - 1);
+    int64 lower = (int64)inside;
+    float64 fraction = inside - (float64)lower;
+    return (struct region_sample){
+        lower, min_int64(lower + 1, size - 1), valid ? 1 - fraction : 0.0, valid ? fraction : 0.0,
+    };
+}
+
+/* Half away from zero, as C's round. */
+INLINE float64 round_away(float64 x) {
+    return __builtin_elementwise_copysign(__builtin_elementwise_floor(__builtin_elementwise_abs(x) + 0.5), x);
+}
+
 #endif
