@@ -20,7 +20,7 @@ MUTABLE: dict[str, str] = {
     "argosy.frontends.onnx.importer.Scope": "the names of a graph while it is imported, local to that",
 }
 
-ARCH = re.compile(r"\b(gfx\d|sm_\d|compute_\d|x86-64)")
+ARCH = re.compile(r"\b(gfx\d|sm_\d|compute_\d|x86-64|znver\d|sapphirerapids|neoverse|apple-m\d)")
 ARCH_TABLES = ("targets/*/arch*.py", "targets/*/arch*/*.py")
 
 every_source = pytest.mark.parametrize("source", sources(), ids=lambda source: source.path)

@@ -25,6 +25,7 @@ from argosy.artifact.program import (
 from argosy.artifact.record import Codec, Record
 
 __all__ = [
+    "HOST_FORMS",
     "PLAN",
     "ArenaRecord",
     "BindingRecord",
@@ -108,11 +109,15 @@ class BindingRecord(Record, frozen=True):
     buffer: int
 
 
+HOST_FORMS: Final = frozenset({"elf", "macho", "pe"})
+"""Forms of code that call steps call."""
+
+
 class CodeRecord(Record, frozen=True):
     """A code object: its entry in the variant's folder (`code/…`), its form, and its assembly's entry if kept."""
 
     path: str
-    form: Literal["elf", "hsaco", "cubin", "ptx"]
+    form: Literal["elf", "macho", "pe", "hsaco", "cubin", "ptx"]
     assembly: str = ""
 
 

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from argosy.artifact.plan import (
+    HOST_FORMS,
     PLAN,
     Argument,
     Block,
@@ -318,7 +319,7 @@ class _Flow:
         check_text(step.entry, spot, "the name of its function")
         check_text(step.source, spot, "its source", empty=True)
         form = self._plan.code[step.code].form
-        if (form == "elf") != isinstance(step, CallStep):
+        if (form in HOST_FORMS) != isinstance(step, CallStep):
             raise refuse(spot, f"its code object is of the form {form}")
         self._check_arguments(step, spot)
         self._read(step.reads, spot)

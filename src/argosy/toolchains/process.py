@@ -1,4 +1,4 @@
-"""Runs a tool: no shell, no inherited environment, and bounds on the time and memory that it may take.
+"""Runs a tool: without an inherited environment, and with bounds on the time and memory that it may take.
 
 A compiler fed with generated text can hang or eat all memory; then the tool dies, and the compile goes on.
 """
@@ -6,6 +6,8 @@ A compiler fed with generated text can hang or eat all memory; then the tool die
 from __future__ import annotations
 
 import contextlib
+import os
+import signal
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,12 +16,9 @@ from typing import Final
 
 from argosy.errors import EnvironmentError_
 
-try:
-    import resource
-except ImportError:  # Windows has no such limits
-    resource = None  # type: ignore[assignment]
-
 __all__ = ["DEFAULT_LIMITS", "Finished", "Limits", "run_tool"]
+
+_SHELL: Final = Path("/bin/sh")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,33 +61,43 @@ def run_tool(
     Raises EnvironmentError_ where it can't be started.
     """
     try:
-        process = subprocess.Popen(  # noqa: S603 - a list of words, no shell
-            list(command),
+        process = subprocess.Popen(  # noqa: S603 - a list of words
+            [*_bounded(limits.memory), *command],
             cwd=folder,
             env=dict(environment),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
+            start_new_session=True,
         )
     except OSError as error:
         raise EnvironmentError_(f"can't be started: {error.strerror or error}", where=command[0]) from error
     with process:
-        _limit_memory(process.pid, limits.memory)
         try:
             errors = process.communicate(timeout=limits.seconds)[1]
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.communicate()
-            return Finished(process.returncode, "", timed_out=True)
-        except BaseException:
-            process.kill()
-            raise
+        except BaseException as ended:
+            _kill(process)
+            if not isinstance(ended, subprocess.TimeoutExpired):
+                raise
+            return Finished(process.wait(), "", timed_out=True)
     return Finished(process.returncode, errors.decode("utf-8", "replace"))
 
 
-def _limit_memory(pid: int, size: int) -> None:
-    """Bound the address space of a process that was just started; where the system can't, it has no bound."""
-    prlimit = getattr(resource, "prlimit", None)
-    if prlimit is not None:
-        with contextlib.suppress(OSError, ValueError):  # it may have ended already
-            prlimit(pid, resource.RLIMIT_AS, (size, size))
+def _bounded(memory: int) -> tuple[str, ...]:
+    """What to put before a command so that it and all that it starts have a bound on their address space.
+
+    A shell sets it: a limit set from here would come after the tool's first children, or need Python code in a fork
+    of a process with threads. Without a shell there is no bound.
+    """
+    if not _SHELL.is_file():
+        return ()
+    return (str(_SHELL), "-c", 'ulimit -v "$0"; exec "$@"', str(memory // 1024))
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """Kill a tool with all that it has started."""
+    if hasattr(os, "killpg"):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+    else:
+        process.kill()

@@ -43,6 +43,7 @@ _FLAGS: Final = (
 
 _EMULATIONS: Final = {"x86_64": "elf_x86_64", "aarch64": "aarch64linux"}
 _SOURCE: Final = "kernels.c"
+_LINKED: Final = "kernels.so"
 _DIAGNOSTICS: Final = 5
 
 
@@ -143,31 +144,51 @@ def compile_objects(
 
 
 def link(objects: Sequence[bytes], target: CodeTarget, *, limits: Limits = DEFAULT_LIMITS) -> bytes:
-    """Link objects to one shared object that needs no other. Raises CompileError, with undefined symbols by name."""
-    emulation = _EMULATIONS.get(target.isa)
-    if target.system != "linux" or emulation is None:
-        raise CompileError(f"there is no linker for {target.triple} yet")
+    """Link objects to one shared object that needs no other: ELF, Mach-O or PE, as the target's system has it.
+
+    Raises CompileError, with undefined symbols by name.
+    """
+    linker = _LINKERS.get(target.system)
+    if linker is None:
+        raise CompileError(f"there is no linker for {target.triple}")
     with _scratch_folder() as folder:
         names = [f"{number}.o" for number in range(len(objects))]
         for name, content in zip(names, objects, strict=True):
             (folder / name).write_bytes(content)
-        options = (
-            "-m", emulation, "-shared", "--no-undefined", "--strip-all", "--build-id=none", "--hash-style=gnu",
-            "--gc-sections", "-Bsymbolic", "-z", "noexecstack", "-z", "now", "-soname", "kernels.so",
-        )  # fmt: skip
-        command = (_zig(), "ld.lld", *options, "-o", "kernels.so", *names)
+        command = (_zig(), *linker(target), *names)
         ended = run_tool(command, folder=folder, environment=_environment(folder), limits=limits)
         if ended.status:
             raise CompileError(f"linking failed: {_first(ended)}", where=target.cpu)
-        return (folder / "kernels.so").read_bytes()
+        return (folder / _LINKED).read_bytes()
+
+
+def _link_elf(target: CodeTarget) -> Sequence[str]:
+    return (
+        "ld.lld", "-m", _EMULATIONS[target.isa], "-shared", "--no-undefined", "--strip-all", "--build-id=none",
+        "--hash-style=gnu", "--gc-sections", "-Bsymbolic", "-z", "noexecstack", "-z", "now", "-soname", _LINKED,
+        "-o", _LINKED,
+    )  # fmt: skip
+
+
+def _link_mach_o(target: CodeTarget) -> Sequence[str]:
+    # zig has no bare linker for macOS. Without the standard library, its compiler builds nothing first.
+    return ("cc", "-target", target.triple, f"-mcpu={target.cpu}", "-shared", "-nostdlib", "-s", "-o", _LINKED)
+
+
+def _link_pe(_: CodeTarget) -> Sequence[str]:
+    # `-Brepro` writes a hash in place of the time.
+    return ("lld-link", "-dll", "-noentry", "-nodefaultlib", "-noimplib", "-Brepro", f"-out:{_LINKED}")
+
+
+_LINKERS: Final = {"linux": _link_elf, "macos": _link_mach_o, "windows": _link_pe}
 
 
 def _compile(zig: str, source: Source, target: CodeTarget, limits: Limits, folder: Path) -> bytes:
     """The object file of one source, made in a folder of its own."""
     folder.mkdir()
     (folder / _SOURCE).write_text(source.text, encoding="utf-8")
-    # The linkers take position-independent code; Windows has no other.
-    place = () if target.system == "windows" else ("-fPIC",)
+    # Windows has no other than position-independent code, and its probes of large stacks are in a C library.
+    place = ("-mno-stack-arg-probe",) if target.system == "windows" else ("-fPIC",)
     words = (*_FLAGS, *place, *target.flags, *source.flags)
     command = (zig, "cc", "-target", target.triple, f"-mcpu={target.cpu}", *words, "-c", _SOURCE, "-o", "kernels.o")
     ended = run_tool(command, folder=folder, environment=_environment(folder), limits=limits)

@@ -7,6 +7,7 @@ hypervisors often hide it.) Their names are those of `argosy.host_cpu`.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -121,15 +122,17 @@ _LEVELS: Final = (_V2, _V3, _V4, _ZEN4, _SAPPHIRE_RAPIDS, _N1, _M1, _V1, _V2_ARM
 _OTHER_SYSTEMS: Final = {"macos": (_V2, _V3, _M1), "windows": (_V2, _V3, _V4, _ZEN4, _SAPPHIRE_RAPIDS)}
 
 
-def _on(system: str, level: CpuArch) -> CpuArch:
-    """The level under another operating system."""
-    parent = f"{level.parent}-{system}" if level.parent else ""
-    return replace(level, name=f"{level.name}-{system}", system=system, parent=parent)
+def _on(system: str, levels: Sequence[CpuArch]) -> Iterator[CpuArch]:
+    """The levels under another operating system; the parent of the lowest stays behind."""
+    names = {level.name for level in levels}
+    for level in levels:
+        parent = f"{level.parent}-{system}" if level.parent in names else ""
+        yield replace(level, name=f"{level.name}-{system}", system=system, parent=parent)
 
 
 ARCHS: Final[dict[str, CpuArch]] = {
     arch.name: arch
-    for arch in (*_LEVELS, *(_on(system, level) for system, levels in _OTHER_SYSTEMS.items() for level in levels))
+    for arch in (*_LEVELS, *(arch for system, levels in _OTHER_SYSTEMS.items() for arch in _on(system, levels)))
 }
 """Every row by name."""
 

@@ -20,7 +20,11 @@
 #define ARGOSY_HOST_ABI 1
 
 /* Marks what the runtime looks up by name. */
+#if defined(_WIN32)
+#define ARGOSY_EXPORT __attribute__((dllexport, used))
+#else
 #define ARGOSY_EXPORT __attribute__((visibility("default"), used))
+#endif
 
 typedef void (*argosy_kernel)(const void *params, int64_t chunk, int64_t chunks, void *scratch);
 

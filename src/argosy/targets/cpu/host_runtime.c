@@ -299,6 +299,10 @@ int memcmp(const void *left, const void *right, size_t size) {
     return 0;
 }
 
+#if defined(_WIN32)
+int _fltused = 0; /* that floats are used */
+#endif
+
 #if defined(__x86_64__)
 /* Conversions of short floats, called on CPUs that have no instructions for them. Ties go to even; NaNs stay NaNs. */
 
