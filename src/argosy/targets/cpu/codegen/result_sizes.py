@@ -14,13 +14,14 @@ from argosy.ir.module import Instruction, Value
 from argosy.ops.index import OneHot, Range
 from argosy.ops.joining import Split, Tile
 from argosy.ops.shapes import normalize_axis, product
+from argosy.ops.signal import Frames
 from argosy.ops.slicing import Pad, Slice
 from argosy.ops.view import Broadcast, Reshape, Squeeze, Unsqueeze
 from argosy.targets.cpu.codegen import scalar
 from argosy.targets.cpu.codegen.element import DeclinedError, Elements, axes_access, present
 from argosy.targets.cpu.codegen.steering import by_axis, names_axis
 
-__all__ = ["ResultSizes", "optional", "result_sizes"]
+__all__ = ["ResultSizes", "frame_entries", "optional", "pad_amounts", "result_sizes", "slice_entries"]
 
 ResultSizes = Callable[[Elements, Instruction], Sequence[Sequence[DimLike]]]
 
@@ -62,6 +63,8 @@ def result_sizes(elements: Elements, instruction: Instruction) -> Sequence[Seque
             whole, total = elements.text.dim(x.shape[axis]), elements.text.dim(sum(pieces[1:], pieces[0]))
             elements.text.line(f"if ({total} != {whole}) argosy_fail(scratch, ARGOSY_SHAPES, {axis});")
             return [[*x.shape[:axis], piece, *x.shape[axis + 1 :]] for piece in pieces]
+        case Frames() as op:
+            return [_frames(elements, instruction, op)]
     raise DeclinedError(f"the sizes of {instruction.op.name} are known only when the program runs")
 
 
@@ -162,6 +165,25 @@ def _unsqueeze(elements: Elements, instruction: Instruction, axes: list[DimLike]
     ]
     text.line(f"if ({count} != {len(shape)}) argosy_fail(scratch, ARGOSY_SHAPES, -1);")
     return found
+
+
+def _frames(elements: Elements, instruction: Instruction, op: Frames) -> list[DimLike]:
+    batch, total, parts = present(instruction, 0).shape
+    length, step = frame_entries(elements, instruction, op)
+    text = elements.text
+    whole, frame, hop = text.dim(total), text.dim(length), text.dim(step)
+    text.line(f"if ({hop} < 1) {{ argosy_fail(scratch, ARGOSY_VALUE, {hop}); return; }}")
+    count = elements.local(f"{whole} < {frame} ? -1 : ({whole} - {frame}) / {hop} + 1")
+    return [batch, count, length, parts]
+
+
+def frame_entries(elements: Elements, instruction: Instruction, op: Frames) -> tuple[DimLike, DimLike]:
+    """The length of a frame, and the step from one to the next."""
+    length = elements.entries(None if op.length is None else (op.length,), optional(instruction, 1))
+    step = elements.entries(None if op.step is None else (op.step,), optional(instruction, 2))
+    if not length or not step:
+        raise DeclinedError("the length or the step of the frames is not one number")
+    return length[0], step[0]
 
 
 def _range(elements: Elements, instruction: Instruction) -> DimLike:

@@ -46,7 +46,7 @@ class SteeredLoops(Solution):
     """Views and picks by index: a loop nest over the result, once its sizes are known."""
 
     name = "steered loops"
-    anchors = frozenset({"slice", "pad", "tile", "broadcast", "range", "one_hot"})
+    anchors = frozenset({"slice", "pad", "tile", "broadcast", "range", "one_hot", "frames"})
 
     def applies(self, problem: Problem) -> str:
         return "" if problem.anchor is not None else "no anchor"

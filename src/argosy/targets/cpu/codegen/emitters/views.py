@@ -8,11 +8,12 @@ from argosy.ir.dim import DimLike
 from argosy.ir.module import Instruction
 from argosy.ops.joining import Tile
 from argosy.ops.shapes import normalize_axis
+from argosy.ops.signal import Frames
 from argosy.ops.slicing import ReverseSequence, Slice
 from argosy.ops.view import Broadcast
 from argosy.rewrite.view_chain import view_access
 from argosy.targets.cpu.codegen.element import Elements, axes_access, broadcast_access, element, op_of, present
-from argosy.targets.cpu.codegen.result_sizes import slice_entries
+from argosy.targets.cpu.codegen.result_sizes import frame_entries, slice_entries
 
 
 @element("slice")
@@ -63,3 +64,12 @@ def _reverse_sequence(elements: Elements, instruction: Instruction, access: Acce
     indices = list(identity(x.shape).indices)
     indices[time] = backwards
     return elements.of(x, elements.compose(access, axes_access(x.shape, x.shape, indices)))
+
+
+@element("frames")
+def _frames(elements: Elements, instruction: Instruction, access: Access) -> str:
+    op, x, result = op_of(instruction, Frames), present(instruction, 0), instruction.result()
+    _, step = frame_entries(elements, instruction, op)
+    batch, frame, place, part = identity(result.shape).indices
+    indices = [batch, frame * step + place if not isinstance(frame, int) else step * frame + place, part]
+    return elements.of(x, elements.compose(access, axes_access(result.shape, x.shape, indices)))
