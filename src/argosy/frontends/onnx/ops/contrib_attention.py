@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from argosy.frontends.onnx.attention import (
+from argosy.frontends.onnx.checks import check_dims
+from argosy.frontends.onnx.contrib import contrib_op
+from argosy.frontends.onnx.node import Node
+from argosy.frontends.onnx.ops.attention import (
     appended,
     attend,
     causal,
@@ -16,9 +19,6 @@ from argosy.frontends.onnx.attention import (
     split_heads,
     split_state,
 )
-from argosy.frontends.onnx.checks import check_dims
-from argosy.frontends.onnx.contrib import contrib_op
-from argosy.frontends.onnx.node import Node
 from argosy.frontends.onnx.ops.matmul import without_zero_point
 from argosy.ir.dim import DimLike, equal, floordiv
 from argosy.ir.dtype import INT32, DType

@@ -9,7 +9,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from argosy.frontends.onnx.attention import (
+from argosy.frontends.onnx.checks import check_dims
+from argosy.frontends.onnx.contrib import contrib_op
+from argosy.frontends.onnx.node import Node
+from argosy.frontends.onnx.ops.attention import (
     EXCLUDED,
     check_heads,
     merge_heads,
@@ -18,9 +21,6 @@ from argosy.frontends.onnx.attention import (
     split_heads,
     written,
 )
-from argosy.frontends.onnx.checks import check_dims
-from argosy.frontends.onnx.contrib import contrib_op
-from argosy.frontends.onnx.node import Node
 from argosy.frontends.onnx.ops.constants import counted
 from argosy.frontends.onnx.ops.contrib_rotary import angles, rotated
 from argosy.frontends.onnx.ops.normalization import root_mean_square

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from argosy.frontends.onnx.attention import (
+from argosy.frontends.onnx.checks import check_dims
+from argosy.frontends.onnx.contrib import contrib_op
+from argosy.frontends.onnx.node import Node
+from argosy.frontends.onnx.ops.attention import (
     appended,
     attend,
     causal,
@@ -16,9 +19,6 @@ from argosy.frontends.onnx.attention import (
     split_heads,
     written,
 )
-from argosy.frontends.onnx.checks import check_dims
-from argosy.frontends.onnx.contrib import contrib_op
-from argosy.frontends.onnx.node import Node
 from argosy.ir.dim import DimLike
 from argosy.ir.dtype import INT64
 from argosy.ir.module import Value

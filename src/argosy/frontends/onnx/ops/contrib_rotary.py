@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from argosy.frontends.onnx.attention import merge_heads, split_heads
 from argosy.frontends.onnx.checks import check_dims
 from argosy.frontends.onnx.contrib import contrib_op
 from argosy.frontends.onnx.node import Node
+from argosy.frontends.onnx.ops.attention import merge_heads, split_heads
 from argosy.frontends.onnx.ops.constants import counted
 from argosy.ir.dim import DimLike, equal, floordiv
 from argosy.ir.module import Value
