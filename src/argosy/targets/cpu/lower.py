@@ -7,7 +7,7 @@ that an error.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from argosy.artifact.encode import Encoder, encode_symbols
@@ -40,6 +40,8 @@ from argosy.passes.fuse_loops import ANCHORS
 from argosy.targets.cpu.arch import CpuArch
 from argosy.targets.cpu.codegen.element import DeclinedError
 from argosy.targets.cpu.codegen.kernel import Kernel
+from argosy.targets.cpu.codegen.reorder import from_blocked, image_shape, to_blocked, whole
+from argosy.targets.cpu.layout import Blocked
 from argosy.targets.cpu.solution import Problem, Solution, solutions_for
 
 __all__ = ["LoweredModule", "lone_module", "lower_module"]
@@ -75,10 +77,51 @@ class _Draft:
         self.made: list[int] = []
         self.kernels: list[Kernel] = []
         self.results: dict[int, int] = {}
+        self.layouts: dict[int, Blocked] = {}
+        self.numbers: dict[Value, int] = {}
+        self.images: dict[Value, list[_Image]] = {}
 
     def operand(self, index: int) -> int:
         """The buffer of parameter `index` of the problem's module."""
-        return self.lowering.number(self._present()[index])
+        return self.row_major(self._present()[index])
+
+    def row_major(self, value: Value) -> int:
+        """The buffer of a value in row-major order; a blocked image is taken back."""
+        number = self.lowering.held(value, self.numbers)
+        if number is None:
+            image = self.lowering.images(value, self.images)[0]
+            number = self.numbers[value] = self.lowering.memory(value.type)
+            self.call(from_blocked(value.tensor, image.layout), [image.number], [number])
+        return number
+
+    def blocked(self, index: int, need: Blocked, axes: tuple[int | None, ...] | None = None) -> tuple[int, Blocked]:
+        """Parameter `index` as a blocked image that covers `need`."""
+        value = self._present()[index]
+        axes = tuple(range(value.rank)) if axes is None else axes
+        for image in self.lowering.images(value, self.images):
+            if image.axes == axes and image.layout.covers(need):
+                return image.number, image.layout
+        kernel, reads = to_blocked(whole(value.tensor), need, axes), [self.row_major(value)]
+        kind = need.kind(image_shape(value.shape, axes))
+        if self.is_weight(index):
+            number = self.prepared(kernel, reads, kind)
+        else:
+            number = self.lowering.memory(kind)
+            self.call(kernel, reads, [number])
+        self.images.setdefault(value, []).append(_Image(axes, need, number))
+        return number, need
+
+    def blocked_result(self, layout: Blocked, index: int = 0) -> int:
+        """The buffer of a result that is written in a blocked layout."""
+        if index not in self.results:
+            value = self.instruction.result(index)
+            self.results[index] = self.lowering.memory(layout.kind(value.shape))
+            self.layouts[index] = layout
+        return self.results[index]
+
+    def wanted(self, index: int = 0) -> Blocked | None:
+        """The blocked layout that the readers of a result would like."""
+        return self.lowering.wanted(self.instruction.result(index))
 
     def _present(self) -> list[Value]:
         return [operand for operand in self.instruction.operands if operand is not None]
@@ -136,6 +179,15 @@ class _Draft:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class _Image:
+    """A blocked form of a value: axis i of the image is axis `axes[i]` of the value."""
+
+    axes: tuple[int | None, ...]
+    layout: Blocked
+    number: int
+
+
 class _Lowering:
     def __init__(self, module: Module, arch: CpuArch, options: CompileOptions) -> None:
         self._module = module
@@ -144,6 +196,8 @@ class _Lowering:
         self._encoder = Encoder()
         self._buffers: list[BufferRecord] = []
         self._numbers: dict[Value, int] = {}
+        self._images: dict[Value, list[_Image]] = {}
+        self._readers = _readers(module)
         self._bound: set[str] = set()
         self._early: frozenset[str] = frozenset()
         self._kernels: dict[str, Kernel] = {}
@@ -208,8 +262,33 @@ class _Lowering:
         return [(symbol.name, axis) for symbol, axis in lone if symbol is not None and symbol.name not in self._bound]
 
     def number(self, value: Value) -> int:
-        """The buffer of a value."""
+        """The buffer of a value in row-major order."""
+        if value not in self._numbers:
+            draft = _Draft(self, value.instruction)
+            draft.row_major(value)
+            self._commit(draft)
         return self._numbers[value]
+
+    def held(self, value: Value, made: Mapping[Value, int]) -> int | None:
+        """The buffer of a value in row-major order, where there is one, here or in what a draft `made`."""
+        return made.get(value, self._numbers.get(value))
+
+    def images(self, value: Value, made: Mapping[Value, list[_Image]]) -> list[_Image]:
+        """The blocked forms of a value, here and in what a draft `made`."""
+        return [*self._images.get(value, []), *made.get(value, [])]
+
+    def wanted(self, value: Value) -> Blocked | None:
+        """The least blocked layout that covers what the readers of a value would like; None where none would."""
+        found: Blocked | None = None
+        for reader, index in self._readers.get(value, []):
+            if not _in_memory(reader):
+                continue
+            problem = self._problem(reader)
+            liked = (solution.prefers(problem, index) for solution in self._solutions(reader))
+            layout = next((layout for layout in liked if layout is not None), None)
+            if layout is not None:
+                found = layout if found is None else found.merged(layout)
+        return found
 
     def size(self, dim: DimLike) -> int | str:
         """A dim as the plan writes it."""
@@ -233,7 +312,9 @@ class _Lowering:
             self._numbers[instruction.result()] = number
             return
         if not _in_memory(instruction):
-            self._evaluate(instruction, [f"{instruction.op.name} takes or gives values that are no tensors of known rank"])
+            self._evaluate(
+                instruction, [f"{instruction.op.name} takes or gives values that are no tensors of known rank"]
+            )
             return
         if self._alias(instruction):
             return
@@ -281,16 +362,25 @@ class _Lowering:
                 del self._buffers[before:]
                 reasons.append(f"{solution.name}: {declined}")
                 continue
+            for index in range(len(instruction.types)):
+                if index not in draft.results:
+                    draft.result(index)
             return draft
         return None
 
     def _problem(self, instruction: Instruction) -> Problem:
         op = instruction.op
+        layouts = tuple(self._layout(operand) for operand in instruction.operands if operand is not None)
         if isinstance(op, Fused):
             anchor = next((i for i in op.module.instructions if i.op.name in ANCHORS), None)
-            return Problem(op.module, anchor, self._arch, self._options)
+            return Problem(op.module, anchor, self._arch, self._options, layouts)
         module = lone_module(instruction)
-        return Problem(module, module.instructions[0], self._arch, self._options)
+        return Problem(module, module.instructions[0], self._arch, self._options, layouts)
+
+    def _layout(self, value: Value) -> Blocked | None:
+        """The blocked form of a value in its own axes."""
+        own = tuple(range(value.rank))
+        return next((image.layout for image in self._images.get(value, []) if image.axes == own), None)
 
     def _commit(self, draft: _Draft) -> None:
         for kernel in draft.kernels:
@@ -298,8 +388,16 @@ class _Lowering:
         self._prepare += draft.before
         self._prepared += draft.made
         self._body += draft.body
-        for index, value in enumerate(draft.instruction.results):
-            self._numbers[value] = draft.result(index)
+        self._numbers.update(draft.numbers)
+        for value, images in draft.images.items():
+            self._images.setdefault(value, []).extend(images)
+        for index, number in draft.results.items():
+            value = draft.instruction.result(index)
+            if index in draft.layouts:
+                own = tuple(range(value.rank))
+                self._images.setdefault(value, []).insert(0, _Image(own, draft.layouts[index], number))
+            else:
+                self._numbers[value] = number
             self._new_symbols(value.type)
 
     def _evaluate(self, instruction: Instruction, reasons: list[str]) -> None:
@@ -327,6 +425,16 @@ class _Lowering:
                 held = self.memory(kind)
                 self._body.append(CopyStep(number, held))
             self._numbers[instruction.result(index)] = held
+
+
+def _readers(module: Module) -> dict[Value, list[tuple[Instruction, int]]]:
+    """The instructions that read each value, and as which of their operands, absent ones not counted."""
+    found: dict[Value, list[tuple[Instruction, int]]] = {}
+    for instruction in module.instructions:
+        present = [operand for operand in instruction.operands if operand is not None]
+        for index, operand in enumerate(present):
+            found.setdefault(operand, []).append((instruction, index))
+    return found
 
 
 def _numeric(kind: Type) -> bool:

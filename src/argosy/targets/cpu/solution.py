@@ -18,6 +18,7 @@ from argosy.options import CompileOptions
 from argosy.registry import Registry
 from argosy.targets.cpu.arch import CpuArch
 from argosy.targets.cpu.codegen.kernel import Kernel
+from argosy.targets.cpu.layout import Blocked
 
 __all__ = ["SOLUTIONS", "OneKernel", "Problem", "Solution", "Steps", "register_solution", "solutions_for"]
 
@@ -30,6 +31,8 @@ class Problem:
     anchor: Instruction | None
     arch: CpuArch
     options: CompileOptions
+    layouts: tuple[Blocked | None, ...] = ()
+    """The blocked form in which a parameter is at hand already, for each of them; empty while others ask ahead."""
 
     @property
     def anchor_instruction(self) -> Instruction:
@@ -48,6 +51,21 @@ class Steps(Protocol):
 
     def result(self, index: int = 0) -> int:
         """The buffer of a result."""
+        ...
+
+    def blocked(self, index: int, need: Blocked, axes: tuple[int | None, ...] | None = None) -> tuple[int, Blocked]:
+        """Parameter `index` as a blocked image that covers `need`: the buffer and its layout.
+
+        Axis i of the image is axis `axes[i]` of the parameter, or of size 1 where that is None; by default its own.
+        """
+        ...
+
+    def blocked_result(self, layout: Blocked, index: int = 0) -> int:
+        """The buffer of a result that is written in a blocked layout."""
+        ...
+
+    def wanted(self, index: int = 0) -> Blocked | None:
+        """The blocked layout that the readers of a result would like, or None where they take it row-major."""
         ...
 
     def is_weight(self, index: int) -> bool:
@@ -85,6 +103,11 @@ class Solution(ABC):
     @abstractmethod
     def applies(self, problem: Problem) -> str:
         """Why the solution can't do this problem; empty where it can."""
+
+    def prefers(self, problem: Problem, index: int) -> Blocked | None:
+        """The blocked layout in which the solution would like parameter `index`; None where it takes it row-major."""
+        del problem, index
+        return None
 
     def configs(self, problem: Problem) -> Sequence[Any]:
         """Variants, best first; one without choices by default."""

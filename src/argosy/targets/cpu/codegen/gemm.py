@@ -7,8 +7,7 @@ into blocks `[batch][depth / 16][rows][16]`, where the rows of a tile lie side b
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -31,6 +30,7 @@ from argosy.targets.cpu.codegen.packing import (
     decompose,
     is_view,
     lies_along,
+    share,
 )
 from argosy.targets.cpu.codegen.part import part_of
 from argosy.targets.cpu.codegen.product_loops import operand_index
@@ -129,15 +129,6 @@ def right_type(gemm: Gemm) -> TensorType:
     return TensorType(gemm.sums, (*gemm.right.shape[:-2], gemm.panels, gemm.depth, gemm.tile.columns))
 
 
-@contextlib.contextmanager
-def _share(writer: KernelWriter, name: str, total: DimLike) -> Iterator[None]:
-    """A loop over this chunk's share of `total` pieces."""
-    text = writer.text
-    count = text.let("int64", text.dim(total))
-    with text.loop(name, f"{count} * chunk / chunks", f"{count} * (chunk + 1) / chunks"):
-        yield
-
-
 def pack_left(module: Module, gemm: Gemm) -> Kernel:
     """The left operand in blocks, a row at a time; behind the last number of a row are zeros."""
     left = gemm.left
@@ -147,7 +138,7 @@ def pack_left(module: Module, gemm: Gemm) -> Kernel:
     total = product(lead)
     depth, rows = text.dim(gemm.depth), text.dim(gemm.rows)
     blocks, pitch = text.dim(ceildiv(gemm.depth, BLOCK)), text.dim(gemm.pitch)
-    with _share(writer, "row", total):
+    with share(writer, "row", total):
         decompose(text, "row", lead)
         place = f"(row / {rows} * {blocks} * {pitch} + row % {rows}) * {BLOCK}"
         text.line(f"{gemm.sums} *restrict to = y0 + {place};")
@@ -167,7 +158,7 @@ def pack_right(module: Module, gemm: Gemm) -> Kernel:
     row = axis_name(along)
     depth, columns, panels = (text.dim(size) for size in (gemm.depth, gemm.columns, gemm.panels))
     turned = gemm.sums is FLOAT32 and lies_along(module, right, along)
-    with _share(writer, "panel", total):
+    with share(writer, "panel", total):
         text.line(f"const int64 first = panel % {panels} * {width};")
         decompose(text, f"panel / {panels}", lead)
         text.line(f"{gemm.sums} *restrict to = y0 + panel * {depth} * {width};")
@@ -227,7 +218,7 @@ def gemm_kernel(module: Module, gemm: Gemm, direct: int | None) -> Kernel:
     batch = result.shape[: gemm.batch_axes]
     functions, calls = _micro_functions(gemm, direct, text)
     units = product(batch) * gemm.panels * ceildiv(gemm.rows, tile.rows)
-    with _share(writer, "unit", units):
+    with share(writer, "unit", units):
         text.line(f"const int64 part = unit % {count}, panel = unit / {count} % {panels};")
         decompose(text, f"unit / {count} / {panels}", batch)
         rows = text.dim(gemm.rows)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from argosy.ir import access as maps
@@ -19,7 +20,7 @@ from argosy.targets.cpu.codegen.loops import coefficient
 from argosy.targets.cpu.codegen.tile import BLOCK
 from argosy.targets.cpu.codegen.vector_elements import VectorElements
 
-__all__ = ["TRANSPOSE", "address", "copy_block", "copy_run", "decompose", "is_view", "lies_along"]
+__all__ = ["TRANSPOSE", "address", "copy_block", "copy_run", "decompose", "is_view", "lies_along", "share"]
 
 TRANSPOSE: Final = """\
 static inline __attribute__((always_inline)) void transpose_16(float32x16 *v) {
@@ -52,6 +53,15 @@ def decompose(text: CText, position: str, shape: Sequence[DimLike], first: int =
         size = text.dim(shape[axis])
         text.line(f"const int64 {axis_name(first + axis)} = {rest} % {size}; {rest} /= {size};")
     text.line(f"const int64 {axis_name(first)} = {rest};")
+
+
+@contextlib.contextmanager
+def share(writer: KernelWriter, name: str, total: DimLike) -> Iterator[None]:
+    """A loop over this chunk's share of `total` pieces."""
+    text = writer.text
+    count = text.let("int64", text.dim(total))
+    with text.loop(name, f"{count} * chunk / chunks", f"{count} * (chunk + 1) / chunks"):
+        yield
 
 
 def lies_along(module: Module, value: Value, axis: int) -> bool:

@@ -1,0 +1,257 @@
+"""Direct convolution over blocked images: tiles of neighbouring pixels times panels of packed weights.
+
+A tile is pixels of one line of the result (or of several lines where they are short), by the columns of a panel, which
+are output channels. The sum runs over blocks of input channels, then over the window, then over the channels
+of a block; the weights lie in that order, so each is read once, in sequence. No pixel outside the image is asked
+for: the input has a halo.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from argosy.ir import access as maps
+from argosy.ir.dim import Dim, DimLike, ceildiv, floordiv
+from argosy.ir.dtype import FLOAT32
+from argosy.ir.module import Instruction, Module, Value
+from argosy.ir.types import Dims, TensorType
+from argosy.ops.convolution import Conv
+from argosy.ops.shapes import product
+from argosy.ops.window import extents, resolve_pads
+from argosy.targets.cpu.codegen.blocked_elements import Image, store_pixel
+from argosy.targets.cpu.codegen.c_text import CText, axis_name
+from argosy.targets.cpu.codegen.element import DeclinedError, op_of, present
+from argosy.targets.cpu.codegen.kernel import ENTRY, Kernel, KernelWriter, chunk_count
+from argosy.targets.cpu.codegen.packing import decompose, share
+from argosy.targets.cpu.codegen.reorder import zero_halo
+from argosy.targets.cpu.codegen.tile import Depth, Tile, balanced, depth_of, micro_function
+from argosy.targets.cpu.layout import LANES, Blocked
+
+__all__ = ["Window", "conv_kernel", "pack_weights", "weights_type"]
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A convolution or a pooling: sizes of the image and of what slides over it."""
+
+    source: Dims
+    result: Dims
+    kernel: tuple[int, ...]
+    strides: tuple[int, ...]
+    dilations: tuple[int, ...]
+    begins: tuple[int, ...]
+    ends: Dims
+    """Pixels before and behind each axis that are taken as zero."""
+
+    @staticmethod
+    def of(anchor: Instruction) -> Window:
+        """The window of a conv. Raises DeclinedError where its size or its pads are known only when it runs."""
+        op = op_of(anchor, Conv)
+        x, weight, result = present(anchor, 0), present(anchor, 1), anchor.result()
+        kernel = tuple(size for size in weight.shape[2:] if isinstance(size, int))
+        pads = resolve_pads(op.auto_pad, x.shape[2:], extents(weight.shape[2:], op.dilations), op.strides, op.pads)
+        begins, ends = tuple(pad for pad in pads[: x.rank - 2] if isinstance(pad, int)), pads[x.rank - 2 :]
+        if len(kernel) + len(begins) != 2 * (x.rank - 2):
+            raise DeclinedError("the size of the window or its padding is known only when the program runs")
+        return Window(x.shape, result.shape, kernel, op.strides, op.dilations, begins, ends)
+
+    @property
+    def halo(self) -> Blocked:
+        """The halo that the windows reach into."""
+        pairs = []
+        for axis, (size, count, begin) in enumerate(zip(self.source[2:], self.result[2:], self.begins, strict=True)):
+            reach = (self.kernel[axis] - 1) * self.dilations[axis]
+            over = (count - 1) * self.strides[axis] + reach + 1 - begin - size
+            if not isinstance(over, int):
+                # How far the last window reaches depends on the size; never further than the padding.
+                end = self.ends[axis]
+                over = end if isinstance(end, int) else reach
+            pairs.append((begin, max(over, 0)))
+        return Blocked(tuple(pairs))
+
+
+def weights_type(window: Window, outputs: DimLike, tile: Tile) -> TensorType:
+    """The packed weights: `[panels][channels x window][columns]`."""
+    depth = product(window.kernel) * _channels(window)
+    return TensorType(FLOAT32, (ceildiv(outputs, tile.columns), depth, tile.columns))
+
+
+def _channels(window: Window) -> DimLike:
+    return window.source[1]
+
+
+def pack_weights(module: Module, weight: Value, tile: Tile) -> Kernel:
+    """Weights `[M, C, *kernel]` in panels, in the order in which a tile sums; columns beyond M are zeros."""
+    writer = KernelWriter(module, [FLOAT32])
+    text = writer.text
+    outputs, channels, *kernel = weight.shape
+    taps = product(tuple(kernel))
+    total = ceildiv(outputs, tile.columns) * channels
+    with share(writer, "unit", total):
+        count = text.dim(channels)
+        text.line(f"const int64 panel = unit / {count}, i1 = unit % {count};")
+        text.line(f"const int64 begin = i1 / {LANES} * {LANES}, size = min_int64({LANES}, {count} - begin);")
+        with text.loop("tap", "0", text.dim(taps)):
+            decompose(text, "tap", kernel, 2)
+            row = f"(panel * {count} * {text.dim(taps)} + begin * {text.dim(taps)} + tap * size + i1 - begin)"
+            text.line(f"float32 *restrict to = y0 + {row} * {tile.columns};")
+            with text.loop("lane", "0", str(tile.columns)), writer.elements.scope():
+                text.line(f"const int64 i0 = panel * {tile.columns} + lane;")
+                text.line(f"if (i0 >= {text.dim(outputs)}) {{ to[lane] = 0; continue; }}")
+                element = writer.elements.of(weight, maps.identity(weight.shape))
+                text.line(f"to[lane] = (float32){element};")
+    return writer.kernel(chunk_count(product(weight.shape), total))
+
+
+@dataclass(frozen=True, slots=True)
+class _Tiling:
+    """How the result is cut into tiles: `lines` lines by `pixels` pixels; `parts` of them make a line."""
+
+    lines: int
+    pixels: int
+    parts: DimLike
+    groups: DimLike
+
+    @staticmethod
+    def of(result: Dims, tile: Tile, steps: Dims) -> _Tiling:
+        """Tiles for a result of dims `result`, of a source with pixel `steps`."""
+        *outer, width = result[2:]
+        count = product(tuple(outer))
+        if isinstance(width, Dim):
+            return _Tiling(1, tile.rows, ceildiv(width, tile.rows), count)
+        parts, _, _ = balanced(width, tile.rows)
+        lines = 1
+        if parts == 1 and len(outer) == 1 and isinstance(count, int) and width and isinstance(steps[0], int):
+            lines = max(1, min(count, tile.rows // width))
+        return _Tiling(lines, -(-width // parts), parts, ceildiv(count, lines))
+
+
+def conv_kernel(
+    module: Module, anchor: Instruction, window: Window, tile: Tile, source: Blocked, images: Mapping[str, Image],
+    result: Blocked,
+) -> Kernel:  # fmt: skip
+    """The convolution of the blocked image `temporary0` with the packed weights `temporary1`.
+
+    `temporary2`, where the anchor has a bias, is that in blocks. `module` is the part of the op behind the anchor;
+    `images` are those of its parameters that are blocked, by pointer.
+    """
+    bias = len(anchor.operands) > 2 and anchor.operands[2] is not None
+    writer = KernelWriter(module, [FLOAT32], [FLOAT32] * (3 if bias else 2))
+    text = writer.text
+    shape, channels = window.result, _channels(window)
+    tiling = _Tiling.of(shape, tile, source.steps(window.source[2:]))
+    panels = ceildiv(shape[1], tile.columns)
+    blocks = ceildiv(shape[1], LANES)
+    total = panels * shape[0] * tiling.groups * tiling.parts
+    functions, calls = _functions(window, tile, tiling, source, text)
+    plane = text.dim(result.plane(shape[2:]))
+    with share(writer, "unit", total):
+        text.line(f"const int64 part = unit % {text.dim(tiling.parts)}, rest = unit / {text.dim(tiling.parts)};")
+        text.line(f"const int64 group = rest % {text.dim(tiling.groups)};")
+        text.line(f"const int64 i0 = rest / {text.dim(tiling.groups)} % {text.dim(shape[0])};")
+        text.line(f"const int64 panel = rest / {text.dim(tiling.groups)} / {text.dim(shape[0])};")
+        if not result.is_bare:
+            with text.block("if (part == 0 && group == 0)"), text.loop("v", "0", str(tile.vectors)):
+                text.line(f"const int64 block = panel * {tile.vectors} + v;")
+                text.line(f"if (block >= {text.dim(blocks)}) break;")
+                text.line(f"float32 *image = y0 + (i0 * {text.dim(blocks)} + block) * {plane} * {LANES};")
+                zero_halo(text, result, shape[2:], "image")
+        _tile_place(text, window, tiling, source)
+        depth = text.dim(product(window.kernel) * channels)
+        text.line(f"const float32 *restrict b = temporary1 + panel * {depth} * {tile.columns};")
+        text.line(f"float32x16 sums[{tile.rows * tile.vectors}];")
+        with text.block("switch (lines * 64 + pixels)"):
+            for (lines, pixels), call in calls.items():
+                text.line(f"case {lines * 64 + pixels}: {call} break;")
+        with text.loop("row", "0", "lines * pixels"):
+            last = axis_name(len(shape) - 1)
+            if tiling.lines > 1:
+                text.line("const int64 line = row / pixels;")
+                text.line(f"const int64 {axis_name(len(shape) - 2)} = first + line, {last} = begin + row % pixels;")
+            else:
+                text.line(f"const int64 {last} = begin + row;")
+                decompose(text, "first", shape[2:-1], 2)
+            with text.loop("v", "0", str(tile.vectors)):
+                text.line(f"const int64 block = panel * {tile.vectors} + v;")
+                text.line(f"if (block >= {text.dim(blocks)}) break;")
+                value = f"sums[row * {tile.vectors} + v]"
+                if bias:
+                    value += f" + *(const float32x16 *)(temporary2 + block * {LANES})"
+                store_pixel(writer, images, result, (anchor.result(), value))
+    work = floordiv(product(shape) * product(window.kernel) * channels, LANES)
+    kernel = writer.kernel(chunk_count(work, total))
+    return replace(kernel, text=functions + kernel.text)
+
+
+def _tile_place(text: CText, window: Window, tiling: _Tiling, source: Blocked) -> None:
+    """Declare the first line and pixel of a tile, its size, and `a`, the input pixel under its first one."""
+    shape, spatial = window.result, window.source[2:]
+    width, count = text.dim(shape[-1]), text.dim(product(shape[2:-1]))
+    parts = text.dim(tiling.parts)
+    text.line(f"const int64 size = {width} / {parts}, wider = {width} % {parts};")
+    text.line("const int64 begin = part * size + min_int64(part, wider), pixels = size + (part < wider);")
+    text.line(f"const int64 first = group * {tiling.lines}, lines = min_int64({tiling.lines}, {count} - first);")
+    text.line("int64 pixel;")
+    with text.block(""):
+        last = len(shape) - 1
+        decompose(text, "first", shape[2:-1], 2)
+        text.line(f"const int64 {axis_name(last)} = begin;")
+        places: list[DimLike] = []
+        for axis, (stride, pad) in enumerate(zip(window.strides, window.begins, strict=True)):
+            places.append(maps.axis_index(axis + 2, shape[axis + 2]) * stride - pad)
+        text.line(f"pixel = {text.dim(source.pixel(spatial, places))};")
+    blocks, plane = text.dim(ceildiv(window.source[1], LANES)), text.dim(source.plane(spatial))
+    text.line(f"const float32 *restrict a = temporary0 + (i0 * {blocks} * {plane} + pixel) * {LANES};")
+
+
+def _functions(
+    window: Window, tile: Tile, tiling: _Tiling, source: Blocked, text: CText
+) -> tuple[str, dict[tuple[int, int], str]]:
+    """Functions for the sizes that tiles may have, as text, and the call for each."""
+    shape, channels, spatial = window.result, _channels(window), window.source[2:]
+    *outer, width = shape[2:]
+    count = product(tuple(outer))
+    if isinstance(width, Dim):
+        widths = set(range(1, tile.rows + 1))
+    else:
+        _, size, wider = balanced(width, tile.rows)
+        widths = {size, size + 1} if wider else {size}
+    heights = {tiling.lines}
+    if isinstance(count, int) and count % tiling.lines:
+        heights.add(count % tiling.lines)
+    parameters: list[str] = []
+    arguments: list[str] = []
+
+    def number(name: str, size: DimLike) -> str:
+        if isinstance(size, int):
+            return str(size)
+        if name not in parameters:
+            parameters.append(name)
+            arguments.append(text.dim(size))
+        return name
+
+    steps = source.steps(spatial)
+    plane = number("plane", source.plane(spatial) * LANES)
+    number("depth", channels)
+    blocks, tail = depth_of(channels)
+    moves = [
+        number(f"move{axis}", step * (dilation * LANES))
+        for axis, (step, dilation) in enumerate(zip(steps, window.dilations, strict=True))
+    ]
+    depth = Depth(blocks, tail, plane, tuple(zip(window.kernel, moves, strict=True)))
+    line = steps[-2] * window.strides[-2] if tiling.lines > 1 else 0
+    functions, calls = "", {}
+    for height in sorted(heights):
+        for pixels in sorted(widths - {0}):
+            offsets = _offsets(height, pixels, line, window.strides[-1])
+            name = f"tile{height}x{pixels}"
+            functions += micro_function(name, FLOAT32, offsets, tile.vectors, depth, parameters)
+            calls[height, pixels] = f"{ENTRY}_{name}({', '.join(['a', 'b', 'sums', *arguments])});"
+    return functions, calls
+
+
+def _offsets(height: int, pixels: int, line: DimLike, stride: int) -> Sequence[str]:
+    if not isinstance(line, int):
+        raise DeclinedError("tiles of several lines of symbolic length")
+    return [str((row * line + pixel * stride) * LANES) for row in range(height) for pixel in range(pixels)]

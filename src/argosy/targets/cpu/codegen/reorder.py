@@ -1,0 +1,209 @@
+"""Kernels that take images into the blocked layout and back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from argosy.ir import access as maps
+from argosy.ir.dim import DimLike, Symbol, ceildiv, symbol_dim
+from argosy.ir.dtype import FLOAT32
+from argosy.ir.module import Instruction, Module, Parameter, Value
+from argosy.ir.types import Dims, TensorType
+from argosy.ops.shapes import product
+from argosy.targets.cpu.codegen import scalar
+from argosy.targets.cpu.codegen.c_text import CText, axis_name, strides
+from argosy.targets.cpu.codegen.kernel import Kernel, KernelWriter, chunk_count
+from argosy.targets.cpu.codegen.packing import TRANSPOSE, decompose, lies_along, share
+from argosy.targets.cpu.codegen.vector_elements import VectorElements
+from argosy.targets.cpu.layout import LANES, Blocked
+
+__all__ = ["from_blocked", "image_shape", "place", "to_blocked", "whole", "zero_halo"]
+
+
+def whole(kind: TensorType) -> Module:
+    """The module that gives back its one parameter."""
+    parameter = Instruction(Parameter(kind), (), (kind,), (None,), ("x",))
+    return Module("reorder", (parameter,), (), (parameter.result(),), ("y",))
+
+
+def place(name: str) -> DimLike:
+    """A C variable as a place."""
+    return symbol_dim(Symbol(f"@{name}", 0))
+
+
+def image_shape(shape: Dims, axes: Sequence[int | None]) -> Dims:
+    """The dims of an image whose axis i is axis `axes[i]` of a value of `shape`, or of size 1 where that is None."""
+    return tuple(1 if axis is None else shape[axis] for axis in axes)
+
+
+def to_blocked(module: Module, layout: Blocked, axes: Sequence[int | None] | None = None) -> Kernel:
+    """The result of `module` as a blocked image whose axes are `axes` of it (default: its own)."""
+    value = module.results[0]
+    axes = tuple(range(value.rank)) if axes is None else tuple(axes)
+    shape = image_shape(value.shape, axes)
+    spatial = shape[2:]
+    writer = KernelWriter(module, [FLOAT32])
+    text = writer.text
+    channel, last = axes[1], axes[-1]
+    padded = layout.padded(spatial)
+    lines = product(padded[:-1])
+    blocks = ceildiv(shape[1], LANES)
+    total = product((shape[0], blocks)) * lines
+    with share(writer, "unit", total):
+        text.line(f"const int64 line = unit % {text.dim(lines)};")
+        text.line(f"const int64 image = unit / {text.dim(lines)};")
+        text.line(f"const int64 block = image % {text.dim(blocks)};")
+        _declare(text, axes[0], f"image / {text.dim(blocks)}")
+        width = text.dim(padded[-1])
+        text.line(
+            f"float32 *restrict to = y0 + (image * {text.dim(layout.plane(spatial))} + line * {width}) * {LANES};"
+        )
+        inside = _line_places(text, axes[2:-1], spatial[:-1], layout, "line")
+        if inside:
+            with text.block(f"if (!({inside}))"):
+                text.line(f"for (int64 i = 0; i < {width} * {LANES}; ++i) to[i] = 0;")
+                text.line("continue;")
+        begin, end = layout.halo[-1]
+        size = text.dim(spatial[-1])
+        if begin:
+            text.line(f"for (int64 i = 0; i < {begin * LANES}; ++i) to[i] = 0;")
+            text.line(f"to += {begin * LANES};")
+        if end:
+            text.line(f"for (int64 i = 0; i < {end * LANES}; ++i) to[{size} * {LANES} + i] = 0;")
+        text.line(f"const int64 channels = min_int64({LANES}, {text.dim(shape[1])} - block * {LANES});")
+        fast = channel is not None and last is not None and lies_along(module, value, last)
+        if fast and channel is not None and last is not None:
+            with text.block(f"if ({size} >= {LANES})"):
+                _copy_lines(writer, value, channel, last, size)
+                text.line("continue;")
+        _copy_elements(writer, value, channel, last, size)
+    kernel = writer.kernel(chunk_count(product(shape), total))
+    return replace(kernel, text=TRANSPOSE + kernel.text) if fast else kernel
+
+
+def _declare(text: CText, axis: int | None, value: str) -> None:
+    if axis is not None:
+        text.line(f"const int64 {axis_name(axis)} = {value};")
+
+
+def _line_places(
+    text: CText, axes: Sequence[int | None], spatial: Sequence[DimLike], layout: Blocked, line: str
+) -> str:
+    """Declare the places of a padded line on all spatial axes but the last; whether it is inside the image, as C."""
+    inside = []
+    rest = line
+    if len(spatial) > 1:
+        text.line(f"int64 rest = {line};")
+        rest = "rest"
+    for number in reversed(range(len(spatial))):
+        begin, end = layout.halo[number]
+        name = text.fresh("p")
+        size = text.dim(spatial[number])
+        if number:
+            wide = text.dim(spatial[number] + (begin + end))
+            text.line(f"const int64 {name} = {rest} % {wide} - {begin}; {rest} /= {wide};")
+        else:
+            text.line(f"const int64 {name} = {rest} - {begin};")
+        if begin or end:
+            inside.append(f"{name} >= 0 && {name} < {size}")
+        _declare(text, axes[number], name)
+    return " && ".join(inside)
+
+
+def _copy_lines(writer: KernelWriter, value: Value, channel: int, last: int, size: str) -> None:
+    """Sixteen pixels at a time; the last ones may be copied twice."""
+    text = writer.text
+    with text.block(f"for (int64 done = 0; done < {size}; done += {LANES})"):
+        text.line(f"const int64 {axis_name(last)} = min_int64(done, {size} - {LANES});")
+        text.line("float32x16 v[16];")
+        text.line("#pragma clang loop unroll(full)")
+        with text.loop("lane", "0", str(LANES)):
+            text.line("if (lane >= channels) { v[lane] = (float32x16)0; continue; }")
+            text.line(f"const int64 {axis_name(channel)} = block * {LANES} + lane;")
+            elements = VectorElements(text, writer.pointers, last)
+            text.line(f"v[lane] = {elements.of(value, maps.identity(value.shape))};")
+        text.line("transpose_16(v);")
+        text.line("#pragma clang loop unroll(full)")
+        at = f"to + ({axis_name(last)} + lane) * {LANES}"
+        text.line(f"for (int64 lane = 0; lane < {LANES}; ++lane) store_float32x16({at}, v[lane]);")
+
+
+def _copy_elements(writer: KernelWriter, value: Value, channel: int | None, last: int | None, size: str) -> None:
+    text = writer.text
+    with text.loop("pixel", "0", size):
+        _declare(text, last, "pixel")
+        with text.loop("lane", "0", str(LANES)), writer.elements.scope():
+            text.line(f"if (lane >= channels) {{ to[pixel * {LANES} + lane] = 0; continue; }}")
+            _declare(text, channel, f"block * {LANES} + lane")
+            element = writer.elements.of(value, maps.identity(value.shape))
+            text.line(f"to[pixel * {LANES} + lane] = (float32){element};")
+
+
+def from_blocked(kind: TensorType, layout: Blocked) -> Kernel:
+    """A blocked image as the row-major tensor of type `kind`."""
+    shape = kind.shape
+    spatial = shape[2:]
+    if layout.is_bare:
+        # Without a halo the pixels of a plane are one line.
+        spatial = (product(spatial),)
+    writer = KernelWriter(Module("reorder", (), (), (), ()), [kind.dtype], [FLOAT32])
+    text = writer.text
+    lines = product(spatial[:-1])
+    blocks = ceildiv(shape[1], LANES)
+    total = product((shape[0], blocks)) * lines
+    steps = strides((shape[0], shape[1], *spatial))
+    size = text.dim(spatial[-1])
+    with share(writer, "unit", total):
+        text.line(f"const int64 line = unit % {text.dim(lines)}, image = unit / {text.dim(lines)};")
+        text.line(f"const int64 block = image % {text.dim(blocks)}, batch = image / {text.dim(blocks)};")
+        decompose(text, "line", spatial[:-1], 2)
+        places = [*(maps.axis_index(axis + 2, extent) for axis, extent in enumerate(spatial[:-1])), 0]
+        plane = text.dim(layout.plane(shape[2:]))
+        pixel = "0" if layout.is_bare else text.dim(layout.pixel(spatial, places))
+        text.line(f"const float32 *restrict from = temporary0 + (image * {plane} + {pixel}) * {LANES};")
+        text.line(f"const int64 channels = min_int64({LANES}, {text.dim(shape[1])} - block * {LANES});")
+        line: DimLike = 0
+        for index, step in zip(places, steps[2:], strict=True):
+            line = step * index + line
+        first = f"(batch * {text.dim(shape[1])} + block * {LANES}) * {text.dim(steps[1])} + {text.dim(line)}"
+        text.line(f"{scalar.storage_type(kind.dtype)} *restrict to = y0 + {first};")
+        channel = text.dim(steps[1])
+        if kind.dtype is FLOAT32:
+            with text.block(f"if ({size} >= {LANES})"):
+                with text.block(f"for (int64 done = 0; done < {size}; done += {LANES})"):
+                    text.line(f"const int64 pixel = min_int64(done, {size} - {LANES});")
+                    text.line("float32x16 v[16];")
+                    text.line("#pragma clang loop unroll(full)")
+                    at = f"from + (pixel + lane) * {LANES}"
+                    text.line(f"for (int64 lane = 0; lane < {LANES}; ++lane) v[lane] = load_float32x16({at});")
+                    text.line("transpose_16(v);")
+                    text.line("#pragma clang loop unroll(full)")
+                    with text.loop("lane", "0", str(LANES)):
+                        text.line(f"if (lane < channels) store_float32x16(to + lane * {channel} + pixel, v[lane]);")
+                text.line("continue;")
+        with text.loop("lane", "0", "channels"), text.loop("pixel", "0", size):
+            value = f"from[pixel * {LANES} + lane]"
+            text.line(f"{scalar.store(kind.dtype, 'to', f'lane * {channel} + pixel', value)};")
+    kernel = writer.kernel(chunk_count(product(shape), total))
+    return replace(kernel, text=TRANSPOSE + kernel.text)
+
+
+def zero_halo(text: CText, layout: Blocked, spatial: Dims, plane: str) -> None:
+    """Write zeros around the pixels of the plane that `plane` points to."""
+    if layout.is_bare:
+        return
+    padded = layout.padded(spatial)
+    width = text.dim(padded[-1])
+    begin, end = layout.halo[-1]
+    with text.loop("line", "0", text.dim(product(padded[:-1]))):
+        text.line(f"float32 *restrict edge = {plane} + line * {width} * {LANES};")
+        inside = _line_places(text, (None,) * (len(spatial) - 1), spatial[:-1], layout, "line")
+        if inside:
+            with text.block(f"if (!({inside}))"):
+                text.line(f"for (int64 i = 0; i < {width} * {LANES}; ++i) edge[i] = 0;")
+                text.line("continue;")
+        if begin:
+            text.line(f"for (int64 i = 0; i < {begin * LANES}; ++i) edge[i] = 0;")
+        if end:
+            text.line(f"for (int64 i = 0; i < {end * LANES}; ++i) edge[({width} - {end}) * {LANES} + i] = 0;")

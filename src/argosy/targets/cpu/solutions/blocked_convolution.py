@@ -1,0 +1,135 @@
+"""Convolutions over blocked images."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from argosy.ir.dtype import FLOAT32
+from argosy.ir.module import Module, Parameter, Value
+from argosy.ir.types import TensorType
+from argosy.ops.convolution import Conv
+from argosy.targets.cpu.codegen.blocked_elements import Image, images_of
+from argosy.targets.cpu.codegen.direct_conv import Window, conv_kernel, pack_weights, weights_type
+from argosy.targets.cpu.codegen.element import DeclinedError, op_of, present
+from argosy.targets.cpu.codegen.kernel import Kernel
+from argosy.targets.cpu.codegen.part import Part, part_of
+from argosy.targets.cpu.codegen.reorder import from_blocked, image_shape, to_blocked
+from argosy.targets.cpu.codegen.tile import Tile, tile_for
+from argosy.targets.cpu.layout import Blocked
+from argosy.targets.cpu.solution import Problem, Solution, Steps, register_solution
+
+__all__ = ["DirectConvolution", "blocked_images", "finish", "packed"]
+
+
+@register_solution
+class DirectConvolution(Solution):
+    """Tiles of pixels times panels of weights, over blocked images; what follows on the tiles."""
+
+    name = "direct convolution"
+    anchors = frozenset({"conv"})
+    rank = 1
+
+    def applies(self, problem: Problem) -> str:
+        anchor = problem.anchor_instruction
+        x, weight = present(anchor, 0), present(anchor, 1)
+        if any(value.dtype is not FLOAT32 for value in (x, weight, anchor.result())):
+            return "there are tiles of float32 only"
+        if op_of(anchor, Conv).group != 1:
+            return "it is grouped"
+        try:
+            Window.of(anchor)
+            images_of(part_of(problem.module, [problem.module.results[0]], {anchor}).module, anchor.result())
+        except DeclinedError as declined:
+            return str(declined)
+        return ""
+
+    def prefers(self, problem: Problem, index: int) -> Blocked | None:
+        if self.applies(problem):
+            return None
+        anchor = problem.anchor_instruction
+        parameter = problem.module.parameters[index].result()
+        if parameter == present(anchor, 0):
+            return Window.of(anchor).halo
+        part = part_of(problem.module, [problem.module.results[0]], {anchor})
+        return preferred_image(part, anchor.result(), index)
+
+    def configs(self, problem: Problem) -> Sequence[Tile]:
+        return (tile_for(problem.arch, FLOAT32, problem.anchor_instruction.result().shape[1]),)
+
+    def lower(self, problem: Problem, config: Tile, steps: Steps) -> None:
+        module, anchor = problem.module, problem.anchor_instruction
+        window = Window.of(anchor)
+        weight = present(anchor, 1)
+        buffer, source = image(steps, module, present(anchor, 0), window.halo)
+        part = part_of(module, [weight])
+        kind = weights_type(window, weight.shape[0], config)
+        temporaries = [buffer, packed(steps, part, pack_weights(part.module, weight, config), kind)]
+        bias = anchor.operands[2] if len(anchor.operands) > 2 else None
+        if bias is not None:
+            temporaries.append(packed_bias(steps, module, bias, len(window.source)))
+        rest = part_of(module, [module.results[0]], {anchor})
+        reads, images = blocked_images(steps, rest, anchor.result())
+        layout = steps.wanted() or Blocked.bare(len(window.source) - 2)
+        kernel = conv_kernel(rest.module, anchor, window, config, source, images, layout)
+        finish(steps, module, kernel, [*reads, *temporaries], layout)
+
+
+def preferred_image(part: Part, given: Value | None, index: int) -> Blocked | None:
+    """The bare layout, where parameter `index` of the op is read in its own axes as a blocked image."""
+    if index not in part.parameters:
+        return None
+    axes = images_of(part.module, given).get(part.parameters.index(index))
+    rank = part.module.results[0].rank
+    return Blocked.bare(rank - 2) if axes == tuple(range(rank)) else None
+
+
+def image(steps: Steps, module: Module, value: Value, need: Blocked) -> tuple[int, Blocked]:
+    """A value of an op as a blocked image that covers `need`: the buffer and its layout."""
+    if isinstance(value.instruction.op, Parameter):
+        return steps.blocked(module.parameters.index(value.instruction), need)
+    part = part_of(module, [value])
+    return packed(steps, part, to_blocked(part.module, need), need.kind(value.shape)), need
+
+
+def packed(steps: Steps, part: Part, kernel: Kernel, kind: TensorType) -> int:
+    """The buffer of what a kernel makes of a part of an op: made once where it comes from weights alone."""
+    reads = [steps.operand(index) for index in part.parameters]
+    if all(steps.is_weight(index) for index in part.parameters):
+        return steps.prepared(kernel, reads, kind)
+    buffer = steps.temporary(kind)
+    steps.call(kernel, reads, [buffer])
+    return buffer
+
+
+def packed_bias(steps: Steps, module: Module, bias: Value, rank: int) -> int:
+    """The buffer of a value for each channel in blocks."""
+    part = part_of(module, [bias])
+    axes = (None, 0, *(None,) * (rank - 2))
+    layout = Blocked.bare(rank - 2)
+    return packed(steps, part, to_blocked(part.module, layout, axes), layout.kind(image_shape(bias.shape, axes)))
+
+
+def blocked_images(steps: Steps, part: Part, given: Value | None) -> tuple[list[int], dict[str, Image]]:
+    """The buffers of a part's parameters, and how those that must be blocked are read, by pointer."""
+    wanted = images_of(part.module, given)
+    reads, images = [], {}
+    for number, index in enumerate(part.parameters):
+        if number in wanted:
+            axes = wanted[number]
+            buffer, layout = steps.blocked(index, Blocked.bare(len(axes) - 2), axes)
+            images[f"x{number}"] = Image(axes, layout)
+        else:
+            buffer = steps.operand(index)
+        reads.append(buffer)
+    return reads, images
+
+
+def finish(steps: Steps, module: Module, kernel: Kernel, reads: Sequence[int], layout: Blocked) -> None:
+    """Call a kernel that writes a blocked result; it is taken back to row-major order where no reader wants it so."""
+    if steps.wanted() is not None:
+        steps.call(kernel, reads, [steps.blocked_result(layout)])
+        return
+    result = module.results[0]
+    buffer = steps.temporary(layout.kind(result.shape))
+    steps.call(kernel, reads, [buffer])
+    steps.call(from_blocked(result.tensor, layout), [buffer], [steps.result()])
