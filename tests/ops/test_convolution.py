@@ -135,7 +135,7 @@ def test_the_transpose_of_a_convolution(op: ConvTranspose, size: int) -> None:
     x, w = rng.standard_normal((2, 4, size)).astype(np.float32), rng.standard_normal((4, 2, 3)).astype(np.float32)
     (found,) = apply(op, tensor("float32", "n", 4, "t"), tensor("float32", 4, 2, 3), feeds=[x, w])
     y = rng.standard_normal(found.shape)
-    begin = int(op._geometry((size,), (3,))[1][0])
+    begin = int(op.geometry((size,), (3,))[1][0])
     stride, dilation = op.strides[0], op.dilations[0]
     reach = (size - 1) * stride + 2 * dilation + 1
     padded = np.zeros((2, 2, max(reach, begin + y.shape[2])))

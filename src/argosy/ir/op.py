@@ -86,7 +86,7 @@ class Op:
 
     def known(self, *operands: Value | None) -> tuple[Known | None, ...] | None:
         """Known values of the results, where known values of the operands determine them; None if not."""
-        if not self.moves_data:
+        if not self.moves_data or (type(self) in _SYMBOLIC and any(map(_holds_dims, self.attributes().values()))):
             return None
         values: list[Known | None] = []
         for operand in operands:
@@ -150,6 +150,10 @@ def _check_dims(shape: Dims) -> None:
     for axis, size in enumerate(shape):
         if isinstance(size, int) and size < 0:
             raise ModelError(f"axis {axis} of the result has the negative size {size}")
+
+
+def _holds_dims(value: Any) -> bool:
+    return any(map(_holds_dims, value)) if isinstance(value, tuple) else isinstance(value, Dim)
 
 
 def _plain(value: Known) -> Array:

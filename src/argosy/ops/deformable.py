@@ -62,7 +62,8 @@ class DeformableConv(Op):
         rank, taps, places = len(kernel), math.prod(kernel), math.prod(outputs)
         moves = offset.astype(wide.dtype).reshape(batch, self.offset_group, taps, rank, places)
         factors = None if mask is None else mask.astype(wide.dtype).reshape(batch, self.offset_group, taps, places)
-        matrix = weight.astype(wide.dtype).reshape(self.group, -1, channels // self.group, taps)
+        filters = weight.shape[0] // self.group
+        matrix = weight.astype(wide.dtype).reshape(self.group, filters, channels // self.group, taps)
         parts = np.split(wide, self.offset_group, axis=1)
         result = np.zeros((batch, self.group, weight.shape[0] // self.group, places), wide.dtype)
         for tap, position in enumerate(itertools.product(*map(range, kernel))):
@@ -71,9 +72,9 @@ class DeformableConv(Op):
             for number, part in enumerate(parts):
                 column = sample_linear(part, [grid[axis] + moves[:, number, tap, axis] for axis in range(rank)])
                 sampled.append(column if factors is None else column * factors[:, number, None, tap])
-            columns = np.concatenate(sampled, axis=1).reshape(batch, self.group, -1, places)
+            columns = np.concatenate(sampled, axis=1).reshape(batch, self.group, channels // self.group, places)
             result += np.matmul(matrix[..., tap], columns)
-        result = result.reshape(batch, -1, *outputs)
+        result = result.reshape(batch, weight.shape[0], *outputs)
         if bias is not None:
             result += bias.astype(result.dtype).reshape(-1, *(1 for _ in kernel))
         return (convert(result, dtype),)

@@ -49,7 +49,7 @@ class CountNGrams(Op):
     def evaluate(self, *values: Any) -> tuple[Any, ...]:
         x, pool, columns, weights = (*values, None)[:4]
         x, pool, columns = np.asarray(x), np.asarray(pool), np.asarray(columns)
-        rows = x.reshape(-1, x.shape[-1]) if x.ndim == 2 else x.reshape(1, -1)
+        rows = x if x.ndim == 2 else x.reshape(1, -1)
         if pool.dtype.kind != "O":
             rows = rows.astype(np.int64)
         counts = np.zeros((rows.shape[0], int(columns.max(initial=-1)) + 1), np.float32)

@@ -17,7 +17,7 @@ from argosy.ir.module import Value
 from argosy.ir.op import Known, Op, fresh, register
 from argosy.ir.types import TensorType, Type, UnrankedError
 from argosy.ops.numpy_scalar import convert
-from argosy.ops.operands import numbers
+from argosy.ops.operands import length, numbers
 from argosy.ops.shapes import normalize_axis
 
 __all__ = ["ArgReduce", "Reduce", "Softmax"]
@@ -105,7 +105,9 @@ class Reduce(Op):
         raise ModelError(f"a reduction by {self.kind} is not defined for {dtype}")
 
     def _known_axes(self, given: Value | None) -> tuple[int, ...] | None:
-        return () if self.axes is None and given is None else numbers(self.axes, given)
+        if self.axes is None and (given is None or length(given) == 0):
+            return ()
+        return numbers(self.axes, given)
 
     def _reduced(self, axes: tuple[int, ...], rank: int) -> tuple[int, ...]:
         if not axes:

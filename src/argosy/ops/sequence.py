@@ -228,7 +228,7 @@ class SequenceSplit(Op):
         if np.ndim(sizes) == 0:
             if given[0] <= 0:
                 raise ModelError(f"the size of the pieces is {given[0]}, expected a positive number")
-            return (np.split(x, range(given[0], length, given[0]), axis),)
+            return (np.split(x, range(given[0], length, given[0]), axis) if length else [],)
         if sum(given) != length or min(given, default=0) < 0:
             raise ModelError(f"the sizes {list(given)} do not add up to the dim {length} of axis {axis}")
         return (np.split(x, np.cumsum(given[:-1]), axis),)

@@ -209,6 +209,9 @@ class MapLabels(Op):
             raise ModelError(f"keys {keys.type}, values {values.type} and default {default.type} do not fit together")
         return (TensorType(values.dtype, x.tensor.dims),)
 
+    def infer_unranked(self, *operands: Value | None) -> tuple[Type, ...]:
+        return (TensorType(present(operands[2]).dtype, present(operands[0]).tensor.dims),)
+
     def evaluate(self, *values: Any) -> tuple[Any, ...]:
         x, keys, results, default = (np.asarray(value) for value in values)
         if not keys.size:
