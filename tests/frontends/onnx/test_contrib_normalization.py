@@ -47,6 +47,15 @@ def test_simplified_layer_normalization() -> None:
         assert_agrees("SimplifiedLayerNormalization", floats(2, 3, 8), floats(8), outputs=("y", "i"), axis=axis)
 
 
+def test_stash_type_0_is_the_type_of_the_input() -> None:
+    x, scale = floats(2, 3, 8).astype(np.float16), np.ones(8, np.float16)
+    _, mean, inverse = run("LayerNormalization", x, scale, outputs=("y", "m", "i"), stash_type=0)
+    assert mean.dtype == inverse.dtype == np.float16
+    np.testing.assert_allclose(mean, x.astype(float).mean(-1, keepdims=True), rtol=1e-3, atol=1e-4)
+    _, mean, _ = run("LayerNormalization", x, scale, outputs=("y", "m", "i"))
+    assert mean.dtype == np.float32
+
+
 @pytest.mark.parametrize("segments", [False, True])
 @pytest.mark.parametrize("extra", [False, True])
 def test_embed_layer_normalization(segments: bool, extra: bool) -> None:

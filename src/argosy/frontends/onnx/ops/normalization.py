@@ -146,11 +146,12 @@ def InstanceNormalization(node: Node) -> Value:
 
 def stashed(node: Node, x: Value) -> Value:
     """`x` in the type that statistics are computed in: `stash_type`, but not below that of `x`."""
-    return node.builder.convert(x, FLOAT64 if x.dtype is FLOAT64 else _stash_type(node).compute)
+    return node.builder.convert(x, FLOAT64 if x.dtype is FLOAT64 else _stash_type(node, x).compute)
 
 
-def _stash_type(node: Node) -> DType:
-    return node.attr_dtype("stash_type") if node.attr_int("stash_type", 0) else FLOAT32  # 0 is "undefined"
+def _stash_type(node: Node, x: Value) -> DType:
+    """The type of the statistics: float32 by default, that of `x` where the attribute is 0, "undefined"."""
+    return node.attr_dtype("stash_type", FLOAT32) if node.attr_int("stash_type", 1) else x.dtype
 
 
 @onnx_op("LayerNormalization", since=17)
@@ -161,7 +162,7 @@ def LayerNormalization(node: Node) -> Sequence[Value]:
     moments = moments_of(node, stashed(node, x), axes)
     epsilon = node.attr_float("epsilon", 1e-5)
     y, inverse = normalized(node, moments, epsilon, node.input(1), node.optional(2), x.dtype)
-    stash = _stash_type(node)
+    stash = _stash_type(node, x)
     results = (y, *(node.builder.convert(value, stash) for value in (moments.mean, inverse)))
     return results[: node.output_count]
 
