@@ -33,11 +33,14 @@ class SessionRunner:
     """The whole way: compile for `target`, save, open the bytes, run."""
 
     target: str
+    device: str | None = None
+    strict: bool = False
 
     def prepare(self, model: onnx.ModelProto) -> Run:
-        """A session on the saved artifact."""
-        saved = argosy.compile(model, targets=(self.target,)).to_bytes()
-        return argosy.Session(saved).run
+        """A session on the saved artifact. `strict` refuses host steps."""
+        program = argosy.load_onnx(model)
+        saved = argosy.compile(program, targets=(self.target,), strict=self.strict).to_bytes()
+        return argosy.Session(saved, device=self.device).run
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,4 +64,9 @@ class InterpreterRunner:
         return run
 
 
-RUNNERS: Mapping[str, Runner] = {"ref": SessionRunner("ref"), "interpreter": InterpreterRunner()}
+RUNNERS: Mapping[str, Runner] = {
+    "ref": SessionRunner("ref"),
+    "cpu": SessionRunner("cpu", device="cpu", strict=True),
+    "cpu-with-host-steps": SessionRunner("cpu"),
+    "interpreter": InterpreterRunner(),
+}
