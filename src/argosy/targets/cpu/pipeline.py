@@ -6,12 +6,16 @@ from collections.abc import Sequence
 from typing import Final
 
 from argosy.passes import NORMALISE
+from argosy.passes.eliminate_common import EliminateCommon
+from argosy.passes.fold_constants import FoldConstants
 from argosy.passes.fuse_loops import FuseLoops
+from argosy.passes.hoist_constant_steps import HoistConstantSteps
 from argosy.passes.manager import Phase
 
 __all__ = ["PIPELINE"]
 
 PIPELINE: Final[Sequence[Phase]] = (
     NORMALISE,
+    Phase("optimise", (HoistConstantSteps(), FoldConstants(), EliminateCommon())),
     Phase("fuse", (FuseLoops(),)),
 )

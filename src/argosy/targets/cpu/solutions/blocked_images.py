@@ -1,0 +1,215 @@
+"""What is done to images between convolutions, where they lie blocked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from argosy.ir.dtype import FLOAT32
+from argosy.ir.module import Parameter
+from argosy.ops.joining import Concat
+from argosy.ops.pooling import Pool
+from argosy.ops.shapes import normalize_axis
+from argosy.targets.cpu.codegen.blocked_elements import Image, images_of
+from argosy.targets.cpu.codegen.blocked_kernels import (
+    blocked_concat,
+    blocked_elementwise,
+    blocked_pool,
+    blocked_reduction,
+    whole_planes,
+)
+from argosy.targets.cpu.codegen.element import DeclinedError, op_of, present
+from argosy.targets.cpu.codegen.part import Part, part_of
+from argosy.targets.cpu.layout import LANES, Blocked
+from argosy.targets.cpu.solution import Problem, Solution, Steps, register_solution
+from argosy.targets.cpu.solutions.blocked_convolution import blocked_images, finish, image, preferred_image
+
+__all__ = ["BlockedConcat", "BlockedElementwise", "BlockedPool", "BlockedReduction"]
+
+_PLAIN = "no operand lies blocked"
+
+
+def _whole(problem: Problem) -> Part:
+    return Part(problem.module, tuple(range(len(problem.module.parameters))))
+
+
+def _rest(problem: Problem) -> Part:
+    """What follows the anchor."""
+    return part_of(problem.module, [problem.module.results[0]], {problem.anchor_instruction})
+
+
+@register_solution
+class BlockedElementwise(Solution):
+    """Pixel by pixel; taken where an operand lies blocked already."""
+
+    name = "blocked elementwise"
+    anchors = frozenset({""})
+    rank = 1
+
+    def applies(self, problem: Problem) -> str:
+        if not any(problem.layouts):
+            return _PLAIN
+        try:
+            wanted = images_of(problem.module, None)
+        except DeclinedError as declined:
+            return str(declined)
+        return "" if any(problem.layouts[index] for index in wanted) else _PLAIN
+
+    def prefers(self, problem: Problem, index: int) -> Blocked | None:
+        if problem.module.results[0].rank < 3:
+            return None
+        try:
+            return preferred_image(_whole(problem), None, index)
+        except DeclinedError:
+            return None
+
+    def lower(self, problem: Problem, config: Any, steps: Steps) -> None:
+        del config
+        reads, images = blocked_images(steps, _whole(problem), None)
+        layout = steps.wanted() or Blocked.bare(problem.module.results[0].rank - 2)
+        finish(steps, problem.module, blocked_elementwise(problem.module, images, layout), reads, layout)
+
+
+@register_solution
+class BlockedPool(Solution):
+    """A loop over each window, sixteen channels at a time."""
+
+    name = "blocked pool"
+    anchors = frozenset({"pool"})
+    rank = 1
+
+    def applies(self, problem: Problem) -> str:
+        if not any(problem.layouts):
+            return _PLAIN
+        return self._declines(problem)
+
+    def _declines(self, problem: Problem) -> str:
+        anchor = problem.anchor_instruction
+        op = op_of(anchor, Pool)
+        if op.kind == "lp" or op.with_indices:
+            return "it is a norm, or gives positions too"
+        if present(anchor, 0).dtype is not FLOAT32:
+            return "its operand is not float32"
+        try:
+            images_of(_rest(problem).module, anchor.result())
+        except DeclinedError as declined:
+            return str(declined)
+        return ""
+
+    def prefers(self, problem: Problem, index: int) -> Blocked | None:
+        if self._declines(problem):
+            return None
+        anchor = problem.anchor_instruction
+        if problem.module.parameters[index].result() == present(anchor, 0):
+            return Blocked.bare(anchor.result().rank - 2)
+        return preferred_image(_rest(problem), anchor.result(), index)
+
+    def lower(self, problem: Problem, config: Any, steps: Steps) -> None:
+        del config
+        anchor = problem.anchor_instruction
+        bare = Blocked.bare(anchor.result().rank - 2)
+        buffer, source = image(steps, problem.module, present(anchor, 0), bare)
+        rest = _rest(problem)
+        reads, images = blocked_images(steps, rest, anchor.result())
+        layout = steps.wanted() or bare
+        kernel = blocked_pool(rest.module, anchor, source, images, layout)
+        finish(steps, problem.module, kernel, [*reads, buffer], layout)
+
+
+@register_solution
+class BlockedReduction(Solution):
+    """Whole planes to one number for each channel."""
+
+    name = "blocked reduction"
+    anchors = frozenset({"reduce"})
+    rank = 1
+
+    def applies(self, problem: Problem) -> str:
+        if not any(problem.layouts):
+            return _PLAIN
+        wanted = self._images(problem)
+        if isinstance(wanted, str):
+            return wanted
+        return "" if any(problem.layouts[index] for index in wanted) else _PLAIN
+
+    def _images(self, problem: Problem) -> dict[int, tuple[int | None, ...]] | str:
+        """How what is reduced reads parameters of the op; or why not."""
+        anchor = problem.anchor_instruction
+        source = present(anchor, 0)
+        if source.dtype is not FLOAT32 or not whole_planes(anchor):
+            return "it does not reduce planes of float32"
+        part = part_of(problem.module, [source])
+        try:
+            return {part.parameters[number]: axes for number, axes in images_of(part.module, None).items()}
+        except DeclinedError as declined:
+            return str(declined)
+
+    def prefers(self, problem: Problem, index: int) -> Blocked | None:
+        wanted = self._images(problem)
+        if isinstance(wanted, str) or index not in wanted:
+            return None
+        rank = present(problem.anchor_instruction, 0).rank
+        return Blocked.bare(rank - 2) if wanted[index] == tuple(range(rank)) else None
+
+    def lower(self, problem: Problem, config: Any, steps: Steps) -> None:
+        del config
+        wanted = self._images(problem)
+        if isinstance(wanted, str):
+            raise DeclinedError(wanted)
+        reads, images = [], {}
+        for index in range(len(problem.module.parameters)):
+            if index in wanted:
+                axes = wanted[index]
+                buffer, layout = steps.blocked(index, Blocked.bare(len(axes) - 2), axes)
+                images[f"x{index}"] = Image(axes, layout)
+            else:
+                buffer = steps.operand(index)
+            reads.append(buffer)
+        steps.call(blocked_reduction(problem.module, problem.anchor_instruction, images), reads, [steps.result()])
+
+
+@register_solution
+class BlockedConcat(Solution):
+    """Images joined along their channels, block by block."""
+
+    name = "blocked concat"
+    anchors = frozenset({"concat"})
+    rank = 1
+
+    def applies(self, problem: Problem) -> str:
+        if not any(problem.layouts):
+            return _PLAIN
+        return self._declines(problem)
+
+    def _declines(self, problem: Problem) -> str:
+        anchor = problem.anchor_instruction
+        result = anchor.result()
+        if result.rank < 3 or normalize_axis(op_of(anchor, Concat).axis, result.rank) != 1:
+            return "it does not join channels"
+        operands = [operand for operand in anchor.operands if operand is not None]
+        if any(operand.dtype is not FLOAT32 for operand in operands):
+            return "its operands are not float32"
+        if any(not isinstance(operand.instruction.op, Parameter) for operand in operands):
+            return "its operands are made in place"
+        counts = [operand.shape[1] for operand in operands]
+        if any(not isinstance(count, int) or count % LANES for count in counts[:-1]):
+            return "channels of its operands are no whole blocks"
+        return ""
+
+    def prefers(self, problem: Problem, index: int) -> Blocked | None:
+        if self._declines(problem):
+            return None
+        return Blocked.bare(problem.anchor_instruction.result().rank - 2)
+
+    def lower(self, problem: Problem, config: Any, steps: Steps) -> None:
+        del config
+        anchor = problem.anchor_instruction
+        bare = Blocked.bare(anchor.result().rank - 2)
+        axes = tuple(range(anchor.result().rank))
+        reads, images = [], {}
+        for index in range(len(problem.module.parameters)):
+            buffer, layout = steps.blocked(index, bare)
+            images[f"x{index}"] = Image(axes, layout)
+            reads.append(buffer)
+        layout = steps.wanted() or bare
+        operands = [operand for operand in anchor.operands if operand is not None]
+        finish(steps, problem.module, blocked_concat(problem.module, operands, images, layout), reads, layout)
