@@ -7,13 +7,14 @@ that an error.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from argosy.artifact.encode import Encoder, encode_symbols
 from argosy.artifact.plan import (
     ArenaRecord,
     BindingRecord,
+    Block,
     BufferRecord,
     CallStep,
     CodeRecord,
@@ -38,6 +39,7 @@ from argosy.ops.fused import Fused
 from argosy.options import CompileOptions
 from argosy.passes.fuse_loops import ANCHORS
 from argosy.targets.cpu.arch import CpuArch
+from argosy.targets.cpu.control import lower_control
 from argosy.targets.cpu.codegen.element import DeclinedError
 from argosy.targets.cpu.codegen.kernel import Kernel
 from argosy.targets.cpu.codegen.reorder import from_blocked, image_shape, to_blocked, whole
@@ -133,8 +135,8 @@ class _Draft:
         return self.results[index]
 
     def is_weight(self, index: int) -> bool:
-        """Whether a parameter is a weight."""
-        return isinstance(self._present()[index].instruction.op, Constant)
+        """Whether a parameter is a weight, in a body one of the outside too."""
+        return self.lowering.is_weight(self._present()[index])
 
     def temporary(self, kind: TensorType) -> int:
         """A buffer for the steps of this op."""
@@ -201,6 +203,7 @@ class _Lowering:
         self._bound: set[str] = set()
         self._early: frozenset[str] = frozenset()
         self._kernels: dict[str, Kernel] = {}
+        self._blocks: list[Block] = []
         self._body: list[Step] = []
         self._prepare: list[Step] = []
         self._prepared: list[int] = []
@@ -227,7 +230,7 @@ class _Lowering:
             tuple(inputs),
             outputs,
             tuple(self._buffers),
-            (StraightBlock(tuple(self._body)),),
+            tuple(self._closed()),
             symbols=encode_symbols(self._encoder.symbols.values()),
             shapes=tuple(shapes),
             arenas=(ArenaRecord("host", _ALIGNMENT),),
@@ -269,6 +272,11 @@ class _Lowering:
             self._commit(draft)
         return self._numbers[value]
 
+    def is_weight(self, value: Value) -> bool:
+        """Whether a value is the same in every run."""
+        number = self._numbers.get(value)
+        return number is not None and self._buffers[number].kind == "weight"
+
     def held(self, value: Value, made: Mapping[Value, int]) -> int | None:
         """The buffer of a value in row-major order, where there is one, here or in what a draft `made`."""
         return made.get(value, self._numbers.get(value))
@@ -303,6 +311,65 @@ class _Lowering:
         self._bound.update(found)
         return list(found.items())
 
+    # Bodies of control ops: what `control.BodyLowering` asks for
+
+    def room(self, of: Type) -> int:
+        """A buffer for values of a type: in memory, or for Python objects where kernels can't hold them."""
+        return self.memory(of) if _numeric(of) else self.buffer("value", of)
+
+    def weight(self, literal: Literal) -> int:
+        """The buffer of a constant."""
+        kind = TensorType(literal.dtype, literal.shape)
+        return self.buffer("weight", kind, literal=self._encoder.literal(literal))
+
+    def body(
+        self, module: Module, arguments: Sequence[int], begin: Callable[[], None] | None = None
+    ) -> tuple[list[Block], list[int]]:
+        """The blocks of a body on these buffers, and the buffers of its results. `begin` adds steps at its start."""
+        outside = self._blocks, self._body, set(self._bound)
+        self._blocks, self._body = [], []
+        self._readers.update(_readers(module))
+        if begin is not None:
+            begin()
+        for parameter, argument in zip(module.parameters, arguments, strict=True):
+            self._numbers[parameter.result()] = self._entered(parameter.types[0], argument)
+        for instruction in module.instructions:
+            self._instruction(instruction)
+        results = [self.number(value) for value in module.results]
+        blocks = self._closed()
+        self._blocks, self._body, self._bound = outside
+        return blocks, results
+
+    def _entered(self, kind: Type, number: int) -> int:
+        """An argument as a body sees it: symbols of its own get their values; what kernels may read lies in memory."""
+        self._body += [ShapeStep(name, number, axis) for name, axis in self._new_symbols(kind)]
+        if self._buffers[number].kind == "value" and _numeric(kind):
+            held = self.memory(kind)
+            self._body.append(CopyStep(number, held))
+            return held
+        return number
+
+    def block(self, block: Block) -> None:
+        """Append a block."""
+        self._blocks = [*self._closed(), block]
+        self._body = []
+
+    def _closed(self) -> list[Block]:
+        """The blocks so far, the steps at hand as the last."""
+        return [*self._blocks, StraightBlock(tuple(self._body))] if self._body else self._blocks
+
+    def call(self, instruction: Instruction, kernel: Kernel, reads: Sequence[int], writes: Sequence[int]) -> None:
+        """Append a call."""
+        draft = _Draft(self, instruction)
+        draft.call(kernel, reads, writes)
+        self._commit(draft)
+
+    def give(self, instruction: Instruction, results: Sequence[int]) -> None:
+        """Say where the results of an instruction lie; their sizes give new symbols their values."""
+        for value, number in zip(instruction.results, results, strict=True):
+            self._numbers[value] = number
+            self._body += [ShapeStep(name, number, axis) for name, axis in self._new_symbols(value.type)]
+
     # Instructions
 
     def _instruction(self, instruction: Instruction) -> None:
@@ -310,6 +377,8 @@ class _Lowering:
             literal = self._encoder.literal(instruction.op.literal)
             number = self.buffer("weight", instruction.types[0], literal=literal)
             self._numbers[instruction.result()] = number
+            return
+        if lower_control(self, instruction):
             return
         if not _in_memory(instruction):
             self._evaluate(

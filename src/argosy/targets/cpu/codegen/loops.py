@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from argosy.ir import access as maps
 from argosy.ir.access import Access
 from argosy.ir.dim import Dim, DimLike, Symbol, dim_max, symbols_in
-from argosy.ir.dtype import DType
+from argosy.ir.dtype import DTYPES, DType
 from argosy.ir.module import Module, Value
 from argosy.ops.shapes import product
 from argosy.targets.cpu.codegen import scalar
 from argosy.targets.cpu.codegen.c_text import CText, axis_name
 from argosy.targets.cpu.codegen.kernel import Kernel, KernelWriter, chunk_count
 
-__all__ = ["Nest", "chunked_loops", "coefficient", "elementwise_kernel", "merged_extents", "store_kernel"]
+__all__ = ["Nest", "chunked_loops", "copy_code", "coefficient", "elementwise_kernel", "merged_extents", "store_kernel"]
 
 
 def elementwise_kernel(module: Module) -> Kernel:
@@ -64,6 +64,11 @@ def _store(writer: KernelWriter, nest: Nest) -> None:
     value = writer.elements.of(nest.value, maps.identity(nest.extents))
     at = writer.elements.offset(nest.place)
     writer.text.line(f"{scalar.store(nest.value.dtype, writer.result(nest.result), at, value)};")
+
+
+def copy_code(dtype: DType) -> DType:
+    """The type as which elements are copied: an integer of their width, so that all bits stay, those of NaNs too."""
+    return DTYPES.get(f"uint{max(dtype.bits, 8)}", dtype)
 
 
 def merged_extents(extents: Sequence[DimLike], offsets: Sequence[DimLike]) -> tuple[DimLike, ...]:

@@ -89,9 +89,7 @@ def interpolation_axes(module: Module) -> list[int]:
     return [axis.axis for axis in resized_axes(trial.elements, trial.instruction) if not axis.still]
 
 
-def interpolation_pass(
-    module: Module, number: int, shape: tuple[DimLike, ...], wide: DType, *, first: bool
-) -> Kernel:
+def interpolation_pass(module: Module, number: int, shape: tuple[DimLike, ...], wide: DType, *, first: bool) -> Kernel:
     """The pass over axis `number` of a tensor of dims `shape`: the operand in the first pass, else the temporary."""
     kernel = OpKernel(module, [wide], [] if first else [wide])
     text, op = kernel.text, op_of(kernel.instruction, Resize)

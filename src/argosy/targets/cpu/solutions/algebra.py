@@ -63,7 +63,9 @@ def _einsum(module: Module) -> Kernel:
                 places[label] = 0 if size == 1 else symbol_dim(Symbol(f"@{name}"))
             stack.enter_context(kernel.elements.scope())
             factors = [
-                kernel.elements.of(operand, _place(result, operand, [(label, sizes[label]) for label in labels], places))
+                kernel.elements.of(
+                    operand, _place(result, operand, [(label, sizes[label]) for label in labels], places)
+                )
                 for labels, operand in zip(terms, operands, strict=True)
             ]
             value = f"({kind}){factors[0]}" if wide.kind != "complex" else factors[0]

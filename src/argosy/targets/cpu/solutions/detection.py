@@ -53,7 +53,9 @@ def _select(module: Module) -> Kernel:
     corners = kernel.function(
         "corners", "void (const float32 *box, float32 *to)", _CENTERED if op.center_point_box else _CORNERS
     )
-    ratio = kernel.function("ratio", "float32 (const float32 *first, const float32 *second)", _RATIO % (corners, corners))
+    ratio = kernel.function(
+        "ratio", "float32 (const float32 *first, const float32 *second)", _RATIO % (corners, corners)
+    )
     most = kernel.load(2, "0") if kernel.has(2) else "0"
     overlap = f"(float32){kernel.load(3, '0')}" if kernel.has(3) else "0.0f"
     floor = f" && {scores}[line * count + order[i]] > {kernel.load(4, '0')}" if kernel.has(4) else ""
@@ -112,5 +114,3 @@ def _rows(module: Module) -> Kernel:
     with kernel.text.loop("i", "0", f"3 * {kernel.text.dim(kernel.instruction.result().shape[0])}"):
         kernel.text.line("y0[i] = temporary0[i];")
     return kernel.kernel(1)
-
-

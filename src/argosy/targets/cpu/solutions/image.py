@@ -172,5 +172,3 @@ def _image(module: Module) -> Kernel:
             text.line(f"if (inside) total = {scalar.apply('add', ['total', value], [result.dtype] * 2, result.dtype)};")
         text.line(kernel.store(0, result.dtype, "at", "total"))
     return kernel.kernel(chunk_count(product(result.shape) * 8, product(result.shape)))
-
-

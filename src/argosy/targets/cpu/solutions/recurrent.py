@@ -95,7 +95,9 @@ def _recurrence(module: Module) -> Kernel:
         text.line(f"{kind} *restrict gate = y{count} + line * rows, *restrict h = y{count + 1} + line * 3 * hidden;")
         text.line(f"{kind} *restrict c = h + hidden, *restrict kept = c + hidden;")
         text.line("(void)kept;")
-        length = f"clamp_int64((int64){kernel.load(_LENGTHS, 'sequence')}, 0, steps)" if kernel.has(_LENGTHS) else "steps"
+        length = (
+            f"clamp_int64((int64){kernel.load(_LENGTHS, 'sequence')}, 0, steps)" if kernel.has(_LENGTHS) else "steps"
+        )
         text.line(f"const int64 length = {length};")
         for index, name in ((_INITIAL_H, "h"), (_INITIAL_C, "c")):
             start = kernel.load(index, "line * hidden + k") if kernel.has(index) else "0"
@@ -126,7 +128,9 @@ def _function(kernel: OpKernel, op: Recurrent, number: int, value: str) -> str:
     """Activation `number` of the direction at hand of a variable."""
     count = len(op.activations) // op.directions
     texts = [
-        activation_text(op.activations[place], value, op.alphas[place], op.betas[place], kernel.operand(0).dtype.compute)
+        activation_text(
+            op.activations[place], value, op.alphas[place], op.betas[place], kernel.operand(0).dtype.compute
+        )
         for place in range(number, len(op.activations), count)
     ]
     return texts[0] if len(set(texts)) == 1 else f"(direction == 0 ? {texts[0]} : {texts[1]})"

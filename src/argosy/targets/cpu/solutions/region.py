@@ -86,7 +86,9 @@ def _samples(kernel: OpKernel, pooling: str, kind: str) -> str:
                 corners.append(f"result += {value} * (r.{row}_weight * c.{column}_weight);")
             else:
                 weighted = f"{value} * ({kind})(r.{row}_weight * c.{column}_weight)"
-                corners.append(f"{{ const {kind} v = {weighted}; result = met && !(v > result) ? result : v; met = true; }}")
+                corners.append(
+                    f"{{ const {kind} v = {weighted}; result = met && !(v > result) ? result : v; met = true; }}"
+                )
     average = "result /= (float64)max_int64(row_count * column_count, 1);" if pooling == "average" else ""
     lines = "\n    ".join(corners)
     return f"""
@@ -113,11 +115,13 @@ def _max_pool(module: Module) -> Kernel:
     scale = scalar.constant(op.scale, FLOAT64)
     text.line(f"const int64 channels = {kernel.dim(0, 1)}, height = {kernel.dim(0, 2)}, width = {kernel.dim(0, 3)};")
     with kernel.share("at", f"{kernel.dim(1, 0)} * {rows * columns}"):
-        text.line(f"const int64 region = at / {rows * columns}, row = at / {columns} % {rows}, column = at % {columns};")
+        text.line(
+            f"const int64 region = at / {rows * columns}, row = at / {columns} % {rows}, column = at % {columns};"
+        )
         names = ("image", "x1_", "y1_", "x2_", "y2_")
-        for place, name in enumerate(names):
-            value = scalar.apply("convert", [kernel.load(1, f"region * 5 + {place}")], [regions.dtype], FLOAT64)
-            text.line(f"const int64 {name} = (int64){f'round_away({value} * {scale})' if place else value};")
+        for number, name in enumerate(names):
+            value = scalar.apply("convert", [kernel.load(1, f"region * 5 + {number}")], [regions.dtype], FLOAT64)
+            text.line(f"const int64 {name} = (int64){f'round_away({value} * {scale})' if number else value};")
         text.line(
             f"if (image < 0 || image >= {kernel.dim(0, 0)}) {{ argosy_fail(scratch, ARGOSY_INDEX, image); return; }}"
         )

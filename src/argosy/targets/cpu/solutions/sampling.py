@@ -79,7 +79,9 @@ def _axis_taps(kernel: OpKernel, op: GridSample, axis: int, raw: str, size: str,
     low, high = ("0", f"({size} - 1)") if op.align_corners else ("-0.5", f"({size} - 0.5)")
     edges = f"({kind}){low}, ({kind}){high}"
     point = text.let(kind, raw)
-    unit = f"({point} + 1) / 2 * ({kind})({size} - 1)" if op.align_corners else f"(({point} + 1) * ({kind}){size} - 1) / 2"
+    unit = (
+        f"({point} + 1) / 2 * ({kind})({size} - 1)" if op.align_corners else f"(({point} + 1) * ({kind}){size} - 1) / 2"
+    )
     place = text.let(kind, unit)
     if op.mode == "nearest":
         place = text.let(kind, f"__builtin_elementwise_roundeven({place})")

@@ -92,9 +92,7 @@ class UniqueSort(LoneOp):
         items = unique.result(2).shape[0]
         order, spare, first, counts = (steps.temporary(TensorType(INT64, (items,))) for _ in range(4))
         count = steps.temporary(TensorType(INT64, (1,)))
-        self.call(
-            problem, steps, _unique(module), writes=[steps.result(2), order, spare, first, counts, count]
-        )
+        self.call(problem, steps, _unique(module), writes=[steps.result(2), order, spare, first, counts, count])
         for name in dict.fromkeys(name for result in (0, 1, 3) for name, _ in steps.undefined(result)):
             steps.define(name, count)
         results = [steps.result(number) for number in (0, 1, 3)]

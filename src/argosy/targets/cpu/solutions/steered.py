@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from argosy.ir import access as maps
-from argosy.ir.dtype import DTYPES, INT64, DType
+from argosy.ir.dtype import INT64
 from argosy.ir.module import Instruction, Module, Parameter
 from argosy.ir.types import TensorType
 from argosy.ops.shapes import product
 from argosy.targets.cpu.codegen.kernel import Kernel, KernelWriter
-from argosy.targets.cpu.codegen.loops import Nest, elementwise_kernel, store_kernel
+from argosy.targets.cpu.codegen.loops import Nest, copy_code, elementwise_kernel, store_kernel
 from argosy.targets.cpu.codegen.result_sizes import ResultSizes, result_sizes
 from argosy.targets.cpu.solution import Problem, Solution, Steps, register_solution
 
@@ -76,12 +76,7 @@ class PlainCopy(Solution):
 def copy_kernel(kind: TensorType) -> Kernel:
     """Copies the elements of a tensor, whatever they mean: NaNs keep their bits."""
     total = (product(kind.dims or ()),)
-    code = _code_type(kind.dtype)
+    code = copy_code(kind.dtype)
     source = Instruction(Parameter(TensorType(code, total)), (), (TensorType(code, total),), (None,), ("x0",))
     module = Module("copy", (source,), (), (source.result(),), ("y0",))
     return store_kernel(module, [code], [Nest(source.result(), total, 0, maps.identity(total))])
-
-
-def _code_type(dtype: DType) -> DType:
-    """An integer type with the width of a buffer's elements; complex128 stays itself, which keeps its bits too."""
-    return DTYPES.get(f"uint{max(dtype.bits, 8)}", dtype)
