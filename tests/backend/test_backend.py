@@ -29,7 +29,7 @@ def test_onnx_runs_its_own_suite_through_the_interface() -> None:
     runner = onnx.backend.test.BackendTest(argosy.backend.Backend, "argosy")
     for pattern in ("test_add_cpu", "test_matmul_[234]d_cpu", "test_lstm_defaults_cpu", "test_split_.*_cpu"):
         runner.include(pattern)
-    suite = runner.enable_report().test_suite
+    suite = runner.test_suite
     result = unittest.TextTestRunner(verbosity=0).run(suite)
     assert result.wasSuccessful()
     assert result.testsRun - len(result.skipped) >= 10
