@@ -157,6 +157,24 @@ def test_an_error_shows_its_first_diagnostics_and_a_reproducer(
     assert "missing0" in again.stderr
 
 
+def test_a_head_that_is_parsed_once_changes_no_object(tmp_path: Path) -> None:
+    head = "".join(f"static inline int part{i}(int x) {{ return x * {i}; }}\n" for i in range(300))
+    texts = [f'__attribute__((visibility("default"))) int whole{i}(int x) {{ return part{i}(x); }}\n' for i in range(5)]
+    shared = [Source(str(i), text, head=head) for i, text in enumerate(texts)]
+    plain = [Source(str(i), head + text) for i, text in enumerate(texts)]
+    target = native().code
+    first = compile_objects(shared, target, cache=DiskCache(tmp_path / "first"))
+    assert first == compile_objects(plain, target, cache=DiskCache(tmp_path / "second"))
+    assert load(link(first, target), tmp_path).whole4(10) == 40
+
+
+def test_an_error_in_a_shared_head_is_told(cache: DiskCache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(zig, "cache_folder", lambda: tmp_path)
+    head = "/* long */\n" * 500 + "int wrong(void) { return nothing; }\n"
+    with pytest.raises(CompileError, match="kernels.c:501:.*'nothing'"):
+        compile_objects([Source(str(i), f"int f{i};", head=head) for i in range(4)], native().code, cache=cache)
+
+
 def test_undefined_functions_are_named(cache: DiskCache) -> None:
     target = native().code
     with pytest.raises(CompileError, match="undefined symbol: hidden"):

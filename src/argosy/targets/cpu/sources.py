@@ -17,4 +17,4 @@ def variant_sources(kernels: Iterable[Kernel], options: CompileOptions) -> list[
     """One source for each kernel, and the host runtime."""
     exact = "#define ARGOSY_EXACT 1\n" if options.accuracy == "exact" else ""
     head = f"{exact}{host_abi()}\n{scalar.prelude()}\n{scalar.kernel_prelude()}\n"
-    return [Source(kernel.entry, f"{head}{kernel.source}") for kernel in kernels] + [host_runtime()]
+    return [Source(kernel.entry, kernel.source, head=head) for kernel in kernels] + [host_runtime()]
