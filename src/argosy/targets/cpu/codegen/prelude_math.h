@@ -41,9 +41,6 @@
 #define BY_FLOAT64(NAME)                                                                  \
     OVERLOAD float32 NAME##_float32(float32 x) { return narrow(NAME##_float64(widen(x))); } \
     OVERLOAD float32x16 NAME##_float32(float32x16 x) { return narrow(NAME##_float64(widen(x))); }
-BY_FLOAT64(expm1)
-BY_FLOAT64(sin)
-BY_FLOAT64(cos)
 BY_FLOAT64(tan)
 BY_FLOAT64(asin)
 BY_FLOAT64(acos)
@@ -53,24 +50,78 @@ BY_FLOAT64(cosh)
 BY_FLOAT64(asinh)
 BY_FLOAT64(acosh)
 BY_FLOAT64(atanh)
+
 #ifdef ARGOSY_EXACT
 BY_FLOAT64(exp)
+BY_FLOAT64(expm1)
 BY_FLOAT64(tanh)
 BY_FLOAT64(erf)
 BY_FLOAT64(log)
 BY_FLOAT64(log1p)
+OVERLOAD float32 pow_float32(float32 x, float32 y) { return narrow(pow_float64(widen(x), widen(y))); }
+OVERLOAD float32x16 pow_float32(float32x16 x, float32x16 y) { return narrow(pow_float64(widen(x), widen(y))); }
 #else
+#define D float64
+#define L int64
 #define F float32
 #define I int32
 #include "prelude_single.h"
+#undef D
+#undef L
 #undef F
 #undef I
+#define D float64x16
+#define L int64x16
 #define F float32x16
 #define I int32x16
 #include "prelude_single.h"
+#undef D
+#undef L
 #undef F
 #undef I
 #endif
+
+#if defined(ARGOSY_EXACT) || !ARGOSY_HAS_FMA
+BY_FLOAT64(sin)
+BY_FLOAT64(cos)
+#else
+#define F float32
+#define I int32
+#define P pair_float32
+#include "prelude_single_angle.h"
+#undef F
+#undef I
+#undef P
+#define F float32x16
+#define I int32x16
+#define P pair_float32x16
+#include "prelude_single_angle.h"
+#undef F
+#undef I
+#undef P
+
+/* Large angles are rare: one among sixteen sends all of them the long way. */
+#define SINGLE_ANGLE(NAME, TURN)                                                          \
+    static inline __attribute__((noinline)) float32 NAME##_large(float32 x) { return narrow(NAME##_float64(widen(x))); } \
+    OVERLOAD float32 NAME##_float32(float32 x) {                                          \
+        int32 n;                                                                          \
+        if (!(__builtin_elementwise_abs(x) < 0x1p17f)) return NAME##_large(x);            \
+        pair_float32 r = reduce_small_angle(x, &n);                                       \
+        float32 result = sin_of_angle(r, n + TURN);                                       \
+        return x == 0 && !TURN ? x : result;                                              \
+    }                                                                                     \
+    OVERLOAD float32x16 NAME##_float32(float32x16 x) {                                    \
+        int32x16 n;                                                                       \
+        int32x16 large = __builtin_elementwise_abs(x) >= 0x1p17f;                         \
+        pair_float32x16 r = reduce_small_angle(x, &n);                                    \
+        float32x16 result = sin_of_angle(r, n + TURN);                                    \
+        if (__builtin_reduce_or(large))                                                   \
+            for (int lane = 0; lane < 16; ++lane)                                         \
+                if (large[lane]) result[lane] = NAME##_large(x[lane]);                    \
+        return TURN ? result : x == 0 ? x : result;                                       \
+    }
+SINGLE_ANGLE(sin, 0)
+SINGLE_ANGLE(cos, 1)
+#undef SINGLE_ANGLE
+#endif
 #undef BY_FLOAT64
-OVERLOAD float32 pow_float32(float32 x, float32 y) { return narrow(pow_float64(widen(x), widen(y))); }
-OVERLOAD float32x16 pow_float32(float32x16 x, float32x16 y) { return narrow(pow_float64(widen(x), widen(y))); }

@@ -70,6 +70,9 @@ OVERLOAD float64x16 widen(float32x16 x) { return __builtin_convertvector(x, floa
 OVERLOAD float32 narrow(float64 x) { return (float32)x; }
 OVERLOAD float32x16 narrow(float64x16 x) { return __builtin_convertvector(x, float32x16); }
 
+OVERLOAD int32 low_half(int64 x) { return (int32)x; }
+OVERLOAD int32x16 low_half(int64x16 x) { return __builtin_convertvector(x, int32x16); }
+
 /* Sixteen floats at an address that need be aligned to one of them only. */
 typedef float32x16 float32x16_unaligned __attribute__((aligned(4)));
 INLINE float32x16 load_float32x16(const float32 *from) { return *(const float32x16_unaligned *)from; }
