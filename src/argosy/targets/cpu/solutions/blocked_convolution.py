@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, Final
 
 from argosy.ir.dtype import FLOAT32
 from argosy.ir.module import Module, Parameter, Value
@@ -15,63 +16,151 @@ from argosy.targets.cpu.codegen.kernel import Kernel
 from argosy.targets.cpu.codegen.part import Part, part_of
 from argosy.targets.cpu.codegen.reorder import from_blocked, image_shape, to_blocked
 from argosy.targets.cpu.codegen.tile import Tile, tile_for
-from argosy.targets.cpu.layout import Blocked
+from argosy.targets.cpu.codegen.winograd import TRANSFORMS, Winograd, pack_winograd, winograd_kernel, winograd_type
+from argosy.targets.cpu.layout import LANES, Blocked
 from argosy.targets.cpu.solution import Problem, Solution, Steps, register_solution
 
-__all__ = ["DirectConvolution", "blocked_images", "finish", "packed"]
+__all__ = [
+    "DirectConvolution",
+    "WinogradConvolution",
+    "blocked_images",
+    "finish",
+    "image",
+    "packed",
+    "preferred_image",
+]
+
+_LARGE: Final = 12
+"""Pixels across from which the larger tiles of F(4 x 4) pay: below, too many of them hang over."""
 
 
-@register_solution
-class DirectConvolution(Solution):
-    """Tiles of pixels times panels of weights, over blocked images; what follows on the tiles."""
+class _BlockedConvolution(Solution):
+    """What the ways to convolve blocked images share: their conditions, and all but the kernel itself."""
 
-    name = "direct convolution"
     anchors = frozenset({"conv"})
-    rank = 1
 
     def applies(self, problem: Problem) -> str:
         anchor = problem.anchor_instruction
         x, weight = present(anchor, 0), present(anchor, 1)
         if any(value.dtype is not FLOAT32 for value in (x, weight, anchor.result())):
             return "there are tiles of float32 only"
-        if op_of(anchor, Conv).group != 1:
-            return "it is grouped"
         try:
-            Window.of(anchor)
+            window = Window.of(anchor)
             images_of(part_of(problem.module, [problem.module.results[0]], {anchor}).module, anchor.result())
         except DeclinedError as declined:
             return str(declined)
-        return ""
+        return self.declines(problem, window)
+
+    def declines(self, problem: Problem, window: Window) -> str:
+        """Why a convolution that could be blocked is none for this solution."""
+        raise NotImplementedError
+
+    def halo(self, problem: Problem, config: Any) -> Blocked:
+        """The halo that the kernel reads."""
+        raise NotImplementedError
+
+    def weights(self, problem: Problem, config: Any, steps: Steps) -> int:
+        """The buffer of the packed weights."""
+        raise NotImplementedError
+
+    def kernel(
+        self, problem: Problem, config: Any, module: Module, source: Blocked, images: dict[str, Image], layout: Blocked
+    ) -> Kernel:
+        """The kernel, from the source, the packed weights and the bias; `module` is what follows the anchor."""
+        raise NotImplementedError
 
     def prefers(self, problem: Problem, index: int) -> Blocked | None:
         if self.applies(problem):
             return None
         anchor = problem.anchor_instruction
-        parameter = problem.module.parameters[index].result()
-        if parameter == present(anchor, 0):
-            return Window.of(anchor).halo
+        if problem.module.parameters[index].result() == present(anchor, 0):
+            return self.halo(problem, self.configs(problem)[0])
         part = part_of(problem.module, [problem.module.results[0]], {anchor})
         return preferred_image(part, anchor.result(), index)
+
+    def lower(self, problem: Problem, config: Any, steps: Steps) -> None:
+        module, anchor = problem.module, problem.anchor_instruction
+        rank = anchor.result().rank
+        buffer, source = image(steps, module, present(anchor, 0), self.halo(problem, config))
+        temporaries = [buffer, self.weights(problem, config, steps)]
+        bias = anchor.operands[2] if len(anchor.operands) > 2 else None
+        if bias is not None:
+            temporaries.append(packed_bias(steps, module, bias, rank))
+        rest = part_of(module, [module.results[0]], {anchor})
+        reads, images = blocked_images(steps, rest, anchor.result())
+        layout = steps.wanted() or Blocked.bare(rank - 2)
+        kernel = self.kernel(problem, config, rest.module, source, images, layout)
+        finish(steps, module, kernel, [*reads, *temporaries], layout)
+
+
+@register_solution
+class DirectConvolution(_BlockedConvolution):
+    """Tiles of pixels times panels of weights; what follows on the tiles."""
+
+    name = "direct convolution"
+    rank = 1
+
+    def declines(self, problem: Problem, window: Window) -> str:
+        return "it is grouped" if op_of(problem.anchor_instruction, Conv).group != 1 else ""
 
     def configs(self, problem: Problem) -> Sequence[Tile]:
         return (tile_for(problem.arch, FLOAT32, problem.anchor_instruction.result().shape[1]),)
 
-    def lower(self, problem: Problem, config: Tile, steps: Steps) -> None:
-        module, anchor = problem.module, problem.anchor_instruction
-        window = Window.of(anchor)
-        weight = present(anchor, 1)
-        buffer, source = image(steps, module, present(anchor, 0), window.halo)
-        part = part_of(module, [weight])
-        kind = weights_type(window, weight.shape[0], config)
-        temporaries = [buffer, packed(steps, part, pack_weights(part.module, weight, config), kind)]
-        bias = anchor.operands[2] if len(anchor.operands) > 2 else None
-        if bias is not None:
-            temporaries.append(packed_bias(steps, module, bias, len(window.source)))
-        rest = part_of(module, [module.results[0]], {anchor})
-        reads, images = blocked_images(steps, rest, anchor.result())
-        layout = steps.wanted() or Blocked.bare(len(window.source) - 2)
-        kernel = conv_kernel(rest.module, anchor, window, config, source, images, layout)
-        finish(steps, module, kernel, [*reads, *temporaries], layout)
+    def halo(self, problem: Problem, config: Tile) -> Blocked:
+        return Window.of(problem.anchor_instruction).halo
+
+    def weights(self, problem: Problem, config: Tile, steps: Steps) -> int:
+        weight = present(problem.anchor_instruction, 1)
+        part = part_of(problem.module, [weight])
+        kind = weights_type(Window.of(problem.anchor_instruction), weight.shape[0], config)
+        return packed(steps, part, pack_weights(part.module, weight, config), kind)
+
+    def kernel(
+        self, problem: Problem, config: Tile, module: Module, source: Blocked, images: dict[str, Image], layout: Blocked
+    ) -> Kernel:
+        anchor = problem.anchor_instruction
+        return conv_kernel(module, anchor, Window.of(anchor), config, source, images, layout)
+
+
+@register_solution
+class WinogradConvolution(_BlockedConvolution):
+    """F(2 x 2, 3 x 3), and under relaxed accuracy F(4 x 4, 3 x 3)."""
+
+    name = "Winograd convolution"
+    rank = 2
+
+    def declines(self, problem: Problem, window: Window) -> str:
+        if problem.options.accuracy == "exact":
+            return "exact sums are asked for"
+        if window.kernel != (3, 3) or {*window.strides, *window.dilations} != {1}:
+            return "the window is not 3 x 3, or moves by more than a pixel"
+        if op_of(problem.anchor_instruction, Conv).group != 1:
+            return "it is grouped"
+        counts = (window.source[1], window.result[1])
+        if any(not isinstance(count, int) or count < LANES for count in counts):
+            return "it has too few channels"
+        return ""
+
+    def configs(self, problem: Problem) -> Sequence[Winograd]:
+        window = Window.of(problem.anchor_instruction)
+        tile = tile_for(problem.arch, FLOAT32, window.result[1])
+        large = all(not isinstance(size, int) or size >= _LARGE for size in window.result[2:])
+        sizes = (4, 2) if problem.options.accuracy == "relaxed" and large else (2,)
+        return tuple(Winograd(window, TRANSFORMS[size], tile) for size in sizes)
+
+    def halo(self, problem: Problem, config: Winograd) -> Blocked:
+        return config.halo
+
+    def weights(self, problem: Problem, config: Winograd, steps: Steps) -> int:
+        weight = present(problem.anchor_instruction, 1)
+        part = part_of(problem.module, [weight])
+        return packed(steps, part, pack_winograd(part.module, weight, config), winograd_type(config))
+
+    def kernel(
+        self, problem: Problem, config: Winograd, module: Module, source: Blocked, images: dict[str, Image],
+        layout: Blocked,
+    ) -> Kernel:  # fmt: skip
+        return winograd_kernel(module, problem.anchor_instruction, config, source, images, layout)
 
 
 def preferred_image(part: Part, given: Value | None, index: int) -> Blocked | None:
