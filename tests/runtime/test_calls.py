@@ -22,11 +22,13 @@ from argosy.artifact.plan import (
     ShapeStep,
 )
 from argosy.artifact.program import InlineLiteral, LiteralRef, SplatLiteral, SymbolRecord
+from argosy.cli.plan_text import plan_lines
 from argosy.errors import ArtifactError, UsageError
 from argosy.ir.formula import Formula
 from argosy.ir.literal import Literal
 from argosy.ops.pointwise import Pointwise
 from argosy.ops.view import Unsqueeze
+from argosy.runtime.planned_memory import PlannedMemory
 from tests.runtime.kernels import call, evaluate, executor, plan, planned, run, straight
 
 RNG = np.random.default_rng(3)
@@ -377,3 +379,24 @@ def test_runs_side_by_side_have_memory_of_their_own() -> None:
     for thread in threads:
         thread.join()
     assert not faults
+
+
+def test_memory_is_known_before_a_run() -> None:
+    memory = PlannedMemory(symbolic(), "plan")
+    assert memory.symbols == ("N",)
+    placed = memory.placement({"N": 64})
+    made = executor(symbolic())
+    run(made, floats(64, 5), floats(64, 5))
+    layout = made._body.layout({"N": 64})
+    assert (placed.size, placed.live) == (layout.arena, layout.live)
+    assert placed.live <= placed.size <= 1.1 * placed.live
+
+
+def test_steps_are_printed_with_their_arena() -> None:
+    record = plan(
+        {"a": 0}, {"y": 1}, [BufferRecord("input", "float32[1000]"), planned("float32[1000]")],
+        straight(call("scale", (0,), (1,), (1000, 2), scratch=4000)),
+    )  # fmt: skip
+    lines = list(plan_lines(record))
+    assert "arena host, aligned to 64: 8064 bytes, of which at most 8000 are live at once" in lines
+    assert any("its size depends on N" in line for line in plan_lines(symbolic()))

@@ -15,7 +15,6 @@ LATER_VERBS: Final = (
     "recompile",
     "package",
     "index",
-    "cache",
     "why",
     "tune",
     "db",

@@ -19,12 +19,23 @@ def plan_lines(plan: PlanRecord) -> Iterator[str]:
     for entry in plan.shapes:
         yield f"shape {_fields(entry)}"
     for arena in plan.arenas:
-        yield f"arena {arena.space}, aligned to {arena.alignment}"
+        yield f"arena {arena.space}, aligned to {arena.alignment}: {_arena_size(plan)}"
     for module in plan.prepare:
         yield f"prepare {module.name}:"
         yield from (f"  {line}" for line in _blocks(module.body, plan))
     yield "run:"
     yield from (f"  {line}" for line in _blocks(plan.body, plan))
+
+
+def _arena_size(plan: PlanRecord) -> str:
+    """The bytes that the runtime will plan, beside those that are live at once, which no plan can do without."""
+    from argosy.runtime.planned_memory import PlannedMemory
+
+    memory = PlannedMemory(plan, "plan")
+    if memory.symbols:
+        return f"its size depends on {', '.join(memory.symbols)}"
+    placed = memory.placement({})
+    return f"{placed.size} bytes, of which at most {placed.live} are live at once"
 
 
 def _blocks(blocks: Sequence[Block], plan: PlanRecord) -> Iterator[str]:

@@ -7,12 +7,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from threading import Lock
 from typing import Final
 
+from argosy.artifact.arena import Placement, place
 from argosy.artifact.decode import Decoder
 from argosy.artifact.lifetimes import lifetimes
-from argosy.artifact.plan import Block, BufferRecord, CopyStep, ShapeStep
+from argosy.artifact.plan import Block, BufferRecord, CopyStep, RunStep, ShapeStep
 from argosy.runtime.buffers import BufferTable
 from argosy.runtime.forking import survive_forks
 from argosy.runtime.layout import Frame, Holdings, Layout, Workspace, make_layout
+from argosy.runtime.memory import ALIGNMENT
 from argosy.runtime.nodes import Branch, Calls, Evaluation, Loop, Node, build_nodes
 
 __all__ = ["Body"]
@@ -64,7 +66,8 @@ class Body:
             root: life for root, life in lives.items() if table[root].kind == "planned" or root in self.staged
         }
         self._touched = sorted({*_touched(self.nodes), *outputs, *self.staged})
-        self._symbols = sorted(self._size_symbols() - table.late)
+        self.symbols = sorted(self._size_symbols() - table.late)
+        """Names of the symbols on which a layout depends."""
         self._scratch = max((c.step.scratch for calls in _calls_in(self.nodes) for c in calls.calls), default=0)
         self._layouts: OrderedDict[tuple[int | None, ...], Layout] = OrderedDict()
         self._workspaces: deque[Workspace] = deque()
@@ -76,7 +79,6 @@ class Body:
         self._lock = Lock()
 
     def _size_symbols(self) -> set[str]:
-        """Names of the symbols on which a layout depends."""
         table, sizes = self._table, self._table.sizes
         found: set[str] = set()
         for root in self._lives:
@@ -94,15 +96,27 @@ class Body:
 
     def layout(self, symbols: Mapping[str, int]) -> Layout:
         """The layout for these values of the symbols."""
-        key = tuple([symbols.get(name) for name in self._symbols])
+        key = tuple([symbols.get(name) for name in self.symbols])
         found = self._layouts.get(key)
         if found is None:
-            found = make_layout(symbols, self._table, self._lives, self.fixed, self._holdings)
+            placed = self.placement(symbols)
+            offsets = dict(zip(self._lives, placed.offsets, strict=True))
+            found = make_layout(symbols, self._table, offsets, placed, self.fixed, self._holdings)
             with self._lock:
                 self._layouts[key] = found
                 if len(self._layouts) > _LAYOUTS:
                     self._layouts.popitem(last=False)
         return found
+
+    def placement(self, symbols: Mapping[str, int]) -> Placement:
+        """Where the buffers of the arena lie, for these values of the symbols."""
+        lives = self._lives
+        return place(
+            [self._table.bytes(root, symbols) for root in lives],
+            [life.start for life in lives.values()],
+            [life.end for life in lives.values()],
+            ALIGNMENT,
+        )
 
     def take(self) -> Workspace:
         """The memory for one run, to be given back after it."""
@@ -147,7 +161,7 @@ def _touched(nodes: Sequence[Node]) -> Iterator[int]:
                 yield from node.results
             case CopyStep():
                 yield from (node.origin, node.destination)
-            case ShapeStep():
+            case ShapeStep() | RunStep():
                 yield node.buffer
             case Branch():
                 yield node.condition

@@ -17,8 +17,7 @@ from typing import Any, Final, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from argosy.artifact.arena import place
-from argosy.artifact.lifetimes import Lifetime
+from argosy.artifact.arena import Placement
 from argosy.errors import ArtifactError
 from argosy.ir.dtype import Array
 from argosy.runtime.buffers import BufferTable, read_tensor
@@ -95,19 +94,12 @@ class Layout:
 def make_layout(
     symbols: Mapping[str, int],
     table: BufferTable,
-    lives: Mapping[int, Lifetime],
+    offsets: Mapping[int, int],
+    placed: Placement,
     runs: Sequence[Calls],
     holdings: Holdings,
 ) -> Layout:
-    """The layout for these values of the symbols. `lives` are the buffers that go into the arena."""
-    roots = list(lives)
-    placed = place(
-        [table.bytes(root, symbols) for root in roots],
-        [lives[root].start for root in roots],
-        [lives[root].end for root in roots],
-        ALIGNMENT,
-    )
-    offsets = dict(zip(roots, placed.offsets, strict=True))
+    """The layout for these values of the symbols. `offsets` are those of `placed`, by root."""
     blocks = bytearray()
     relocations: list[int] = []
     steps: list[tuple[int, int, int]] = []

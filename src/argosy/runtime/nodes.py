@@ -16,6 +16,7 @@ from argosy.artifact.plan import (
     LaunchStep,
     LoopBlock,
     PointerArgument,
+    RunStep,
     ScalarArgument,
     ShapeStep,
     Size,
@@ -78,7 +79,7 @@ class Loop:
     body: tuple[Node, ...]
 
 
-Node: TypeAlias = Calls | Evaluation | CopyStep | ShapeStep | Branch | Loop
+Node: TypeAlias = Calls | Evaluation | CopyStep | ShapeStep | RunStep | Branch | Loop
 
 
 def build_nodes(blocks: Sequence[Block], table: BufferTable, decoder: Decoder, where: str) -> tuple[Node, ...]:
@@ -125,7 +126,7 @@ class _Builder:
             match step:
                 case EvaluateStep():
                     nodes.append(self._evaluation(step))
-                case CopyStep() | ShapeStep():
+                case CopyStep() | ShapeStep() | RunStep():
                     nodes.append(step)
                 case LaunchStep():
                     raise ArtifactError("its plan starts GPU kernels, which this device can't", where=self._where)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from argosy.artifact.plan import CarriedRecord, CollectedRecord, CopyStep, ShapeStep
+from argosy.artifact.plan import CarriedRecord, CollectedRecord, CopyStep, RunStep, ShapeStep
 from argosy.errors import ArgosyError, ArtifactError, InternalError
 from argosy.ir.dim import Symbol
 from argosy.ir.interpreter import Observer, evaluate
@@ -110,6 +110,8 @@ class Run:
                     self.write(node.destination, self._moved(node.origin, node.destination))
                 case ShapeStep():
                     self._bind(node)
+                case RunStep():
+                    self.write(node.buffer, np.asarray(self._env.run, np.int64))
                 case Branch():
                     condition = bool(np.reshape(self.read(node.condition), ()))
                     self.nodes(node.then if condition else node.otherwise)
