@@ -84,17 +84,26 @@ def images_of(module: Module, given: Value | None) -> dict[int, tuple[int | None
     for pointer, access in recorder.reads:
         if not any(_mentions_channel(index) for index in access.indices):
             continue
-        whole = maps.identity(access.extents).indices
-        axes = tuple(
-            next((axis for axis, index in enumerate(access.indices) if isinstance(index, Dim) and index == mine), None)
-            for mine in whole
-        )
-        if any(isinstance(index, Dim) and index not in whole for index in access.indices):
-            raise DeclinedError("an operand is read in another order than the result is made")
+        axes = _image_axes(access)
         number = list(writer.pointers.values()).index(pointer)
         if found.setdefault(number, axes) != axes:
             raise DeclinedError("an operand is read in two ways")
     return found
+
+
+def _image_axes(access: Access) -> tuple[int | None, ...]:
+    """Which axis of an operand each axis of the result walks along."""
+    whole = maps.identity(access.extents).indices
+    if len(access.indices) == len(whole) and all(
+        index in (mine, 0) for index, mine in zip(access.indices, whole, strict=True)
+    ):
+        return tuple(range(len(whole)))
+    if any(isinstance(index, Dim) and index not in whole for index in access.indices):
+        raise DeclinedError("an operand is read in another order than the result is made")
+    return tuple(
+        next((axis for axis, index in enumerate(access.indices) if isinstance(index, Dim) and index == mine), None)
+        for mine in whole
+    )
 
 
 def store_pixel(

@@ -18,9 +18,9 @@ from argosy.ops.window import extents, resolve_pads
 from argosy.targets.cpu.codegen import scalar
 from argosy.targets.cpu.codegen.blocked_elements import BlockedElements, Image, store_pixel
 from argosy.targets.cpu.codegen.c_text import axis_name
+from argosy.targets.cpu.codegen.copying import decompose, share
 from argosy.targets.cpu.codegen.element import op_of, present
 from argosy.targets.cpu.codegen.kernel import Kernel, KernelWriter, chunk_count
-from argosy.targets.cpu.codegen.packing import decompose, share
 from argosy.targets.cpu.codegen.pooling import least
 from argosy.targets.cpu.codegen.product_loops import counter
 from argosy.targets.cpu.codegen.reorder import place, zero_halo

@@ -18,11 +18,7 @@ from argosy.ir.module import Instruction, Module, Value
 from argosy.ir.types import TensorType
 from argosy.ops.shapes import product
 from argosy.targets.cpu.codegen.c_text import CText, axis_name
-from argosy.targets.cpu.codegen.element import present
-from argosy.targets.cpu.codegen.epilogue import Epilogue
-from argosy.targets.cpu.codegen.kernel import ENTRY, Kernel, KernelWriter, chunk_count
-from argosy.targets.cpu.codegen.loops import coefficient, merged_extents
-from argosy.targets.cpu.codegen.packing import (
+from argosy.targets.cpu.codegen.copying import (
     TRANSPOSE,
     address,
     copy_block,
@@ -32,6 +28,10 @@ from argosy.targets.cpu.codegen.packing import (
     lies_along,
     share,
 )
+from argosy.targets.cpu.codegen.element import present
+from argosy.targets.cpu.codegen.epilogue import Epilogue
+from argosy.targets.cpu.codegen.kernel import ENTRY, Kernel, KernelWriter, chunk_count
+from argosy.targets.cpu.codegen.loops import coefficient, merged_extents
 from argosy.targets.cpu.codegen.part import part_of
 from argosy.targets.cpu.codegen.product_loops import operand_index
 from argosy.targets.cpu.codegen.tile import BLOCK, Depth, Tile, balanced, depth_of, micro_function, vector_type

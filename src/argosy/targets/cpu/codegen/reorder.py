@@ -13,8 +13,8 @@ from argosy.ir.types import Dims, TensorType
 from argosy.ops.shapes import product
 from argosy.targets.cpu.codegen import scalar
 from argosy.targets.cpu.codegen.c_text import CText, axis_name, strides
+from argosy.targets.cpu.codegen.copying import TRANSPOSE, decompose, lies_along, share
 from argosy.targets.cpu.codegen.kernel import Kernel, KernelWriter, chunk_count
-from argosy.targets.cpu.codegen.packing import TRANSPOSE, decompose, lies_along, share
 from argosy.targets.cpu.codegen.vector_elements import VectorElements
 from argosy.targets.cpu.layout import LANES, Blocked
 

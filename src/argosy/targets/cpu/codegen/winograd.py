@@ -27,9 +27,9 @@ from argosy.ir.types import TensorType
 from argosy.ops.shapes import product
 from argosy.targets.cpu.codegen.blocked_elements import Image, store_pixel
 from argosy.targets.cpu.codegen.c_text import CText
+from argosy.targets.cpu.codegen.copying import share
 from argosy.targets.cpu.codegen.direct_conv import Window
 from argosy.targets.cpu.codegen.kernel import ENTRY, Kernel, KernelWriter, chunk_count
-from argosy.targets.cpu.codegen.packing import share
 from argosy.targets.cpu.codegen.reorder import zero_halo
 from argosy.targets.cpu.codegen.tile import Depth, Tile, balanced, depth_of, micro_function
 from argosy.targets.cpu.layout import LANES, Blocked
