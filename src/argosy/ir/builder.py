@@ -127,7 +127,12 @@ class Builder:
             return instruction.results
         if all(_alike(new, old) for new, old in zip(operands, instruction.operands, strict=True)):
             moved = Instruction(
-                instruction.op, tuple(operands), instruction.types, instruction.known, instruction.names, instruction.source
+                instruction.op,
+                tuple(operands),
+                instruction.types,
+                instruction.known,
+                instruction.names,
+                instruction.source,
             )
             self._instructions.append(moved)
             return moved.results
@@ -150,7 +155,11 @@ class Builder:
         The instruction is still being built: nothing but the name changes, and no other module can hold it.
         """
         instruction = value.instruction
-        if instruction.source == source and self._instructions and not any(instruction.names[value.index : value.index + 1]):
+        if (
+            instruction.source == source
+            and self._instructions
+            and not any(instruction.names[value.index : value.index + 1])
+        ):
             names = [*instruction.names, *[""] * (len(instruction.types) - len(instruction.names))]
             names[value.index] = name
             object.__setattr__(instruction, "names", tuple(names))
@@ -232,7 +241,7 @@ def known_results(op: Op, operands: Sequence[Value | None], types: tuple[Type, .
     if isinstance(op, Constant):
         literal = op.literal
         if literal.size <= KNOWN_LIMIT and literal.dtype.kind in ("int", "uint", "bool", "float"):
-            if literal.dtype not in (INT64, INT32, BOOL) and literal.size > 16:  # noqa: PLR2004 - scales, not data
+            if literal.dtype not in (INT64, INT32, BOOL) and literal.size > 16:
                 return (None,)
             return (literal.array().astype(object),)
         return (None,)

@@ -117,7 +117,7 @@ class Parameter(Op):
     name = "parameter"
     type: Type
 
-    def infer(self, *operands: Value | None) -> tuple[Type, ...]:  # noqa: ARG002
+    def infer(self, *operands: Value | None) -> tuple[Type, ...]:
         return (self.type,)
 
 
@@ -129,10 +129,10 @@ class Constant(Op):
     name = "constant"
     literal: Literal
 
-    def infer(self, *operands: Value | None) -> tuple[Type, ...]:  # noqa: ARG002
+    def infer(self, *operands: Value | None) -> tuple[Type, ...]:
         return (TensorType(self.literal.dtype, self.literal.shape),)
 
-    def evaluate(self, *values: object) -> tuple[object, ...]:  # noqa: ARG002
+    def evaluate(self, *values: object) -> tuple[object, ...]:
         return (self.literal.array(),)
 
 

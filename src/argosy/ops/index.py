@@ -236,6 +236,9 @@ class Range(Op):
         for other in rest:
             if other.dtype is not first.dtype:
                 raise ModelError(f"start is {first.dtype}, found {other.dtype} beside it, expected one element type")
+        for operand in (first, *rest):
+            if operand.tensor.dims is not None and dims.equal(product(operand.shape), 1) is False:
+                raise ModelError(f"start, limit or delta is {operand.type}, expected a scalar")
         size = self._size(*operands)
         return (TensorType(first.dtype, (fresh("count") if size is None else size,)),)
 
@@ -258,6 +261,9 @@ class Range(Op):
         return dims.ceildiv(dims.dim_max(distance, 0), abs(delta))
 
     def evaluate(self, *values: Any) -> tuple[Any, ...]:
+        for value in values:
+            if np.size(value) != 1:
+                raise ModelError(f"start, limit or delta has {np.size(value)} elements, expected a scalar")
         start, limit, delta = (np.asarray(value).reshape(-1)[0] for value in values)
         kind = np.asarray(values[0]).dtype
         if delta == 0:

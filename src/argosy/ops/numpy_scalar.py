@@ -50,7 +50,7 @@ _MIDDLE_LIMIT = 4.0
 
 
 def _ratio(x: Array, coefficients: tuple[tuple[float, ...], tuple[float, ...]]) -> Array:
-    return np.polyval(coefficients[0], x) / np.polyval(coefficients[1], x)  # type: ignore[no-any-return]
+    return np.polyval(coefficients[0], x) / np.polyval(coefficients[1], x)
 
 
 def erf(x: Array) -> Array:

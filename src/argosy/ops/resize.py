@@ -43,6 +43,8 @@ def scaled_size(size: DimLike, scale: float) -> DimLike | None:
 
     A float32 scale that is the nearest one to a fraction with a small denominator means that fraction.
     """
+    if not 0.0 < scale < np.inf:
+        raise ModelError(f"a scale is {scale}, expected a positive number")
     fraction = Fraction(scale).limit_denominator(_SIMPLE_DENOMINATOR)
     if np.float32(fraction) == np.float32(scale):
         return floordiv(size * fraction.numerator, fraction.denominator)

@@ -12,8 +12,5 @@ __all__ = ["less_function"]
 def less_function(kernel: OpKernel, dtype: DType) -> str:
     """A C function of two values: whether the first is less. NaN counts as greater than every number."""
     ctype = scalar.compute_type(dtype)
-    if dtype.is_float:
-        body = "  return a < b || (b != b && a == a);"
-    else:
-        body = "  return a < b;"
+    body = "  return a < b || (b != b && a == a);" if dtype.is_float else "  return a < b;"
     return kernel.function("less", f"bool ({ctype} a, {ctype} b)", body)
