@@ -26,6 +26,7 @@ from argosy.cli.plan_text import plan_lines
 from argosy.errors import ArtifactError, UsageError
 from argosy.ir.formula import Formula
 from argosy.ir.literal import Literal
+from argosy.ir.op import Env
 from argosy.ops.pointwise import Pointwise
 from argosy.ops.view import Unsqueeze
 from argosy.runtime.planned_memory import PlannedMemory
@@ -400,3 +401,21 @@ def test_steps_are_printed_with_their_arena() -> None:
     lines = list(plan_lines(record))
     assert "arena host, aligned to 64: 8064 bytes, of which at most 8000 are live at once" in lines
     assert any("its size depends on N" in line for line in plan_lines(symbolic()))
+
+
+def test_watching_a_run_tells_each_kernel_and_what_it_wrote() -> None:
+    a, b = floats(7, 5), floats(7, 5)
+    told: list[tuple[str, Any]] = []
+    made = executor(symbolic())
+    wanted = run(made, a, b)[0]
+    (found,) = made.run([a, b], Env(), lambda instruction, results: told.append((instruction.source, results)))
+    np.testing.assert_array_equal(found, wanted)
+    assert [source for source, _ in told] == ["add", "scale"]
+    np.testing.assert_array_equal(told[0][1][0], a + b)
+    assert told[1][1] == (None,)  # its buffer is larger than the tensor
+    seen: list[str] = []
+    x = floats(40)
+    compressing = executor(compress())
+    (y, _) = compressing.run([x], Env(), lambda instruction, _: seen.append(instruction.source))
+    np.testing.assert_array_equal(y, 2 * x[x > 0])
+    assert seen == ["count_positive", "positive", "scale"]

@@ -156,6 +156,11 @@ class BufferTable:
             return self.sizes.number(buffer.size, symbols)
         return buffer.dtype.byte_size(_product(buffer.shape(symbols)))
 
+    def is_dense(self, number: int, symbols: Mapping[str, int]) -> bool:
+        """Whether a buffer takes just the bytes of its dense tensor."""
+        buffer = self._buffers[number]
+        return self.bytes(number, symbols) == buffer.dtype.byte_size(_product(buffer.shape(symbols)))
+
     def shift(self, number: int, symbols: Mapping[str, int]) -> int:
         """Bytes from the start of its root to its own. Raises ArtifactError where a view leaves its base."""
         total = 0

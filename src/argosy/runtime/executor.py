@@ -90,7 +90,7 @@ class Executor:
             frame = body.frame(workspace, env.symbols)
             for place, number in self._staged:
                 self._stage(frame, place, number, arguments[place])
-            if body.is_plain:
+            if body.is_plain and observe is None:
                 return self._run_plain(frame)
             run = self._start(frame, env, observe)
             for number, argument in zip(self._inputs, arguments, strict=True):

@@ -224,13 +224,10 @@ class Frame:
         self._blocks[layout.relocations] += self._base
         self._steps = layout.steps.copy()
         self._steps[:, 1] += address_of(self._blocks)
-        table_address = address_of(self._steps)
-        self.records = tuple(
-            workspace.record(table_address + 8 * STEP_WORDS * first, last - first) for first, last in layout.runs
-        )
+        self._workspace = workspace
+        self.records = tuple(self.record(self._step_address(first), last - first) for first, last in layout.runs)
         code = holdings.code
         self.runs = tuple(code.bind(record) for record in self.records) if code is not None else ()
-        self._workspace = workspace
         self.values = list(holdings.initial)
         for number in touched:
             if table.is_settled(number) and self.values[number] is None and self.holds(number):
@@ -239,6 +236,13 @@ class Frame:
     def record(self, steps: int, count: int) -> RunRecord:
         """A run of `count` steps whose table lies at `steps`."""
         return self._workspace.record(steps, count)
+
+    def step_record(self, run: int, index: int) -> RunRecord:
+        """A run of one step: number `index` of those in foreign call number `run`."""
+        return self.record(self._step_address(self.layout.runs[run][0] + index), 1)
+
+    def _step_address(self, row: int) -> int:
+        return address_of(self._steps) + 8 * STEP_WORDS * row
 
     def holds(self, number: int) -> bool:
         """Whether a buffer lies in the arena or among what stays."""

@@ -22,21 +22,38 @@ from argosy.artifact.plan import (
     Size,
     StraightBlock,
 )
-from argosy.errors import ArtifactError
+from argosy.errors import ArtifactError, InternalError
 from argosy.ir.module import Instruction, Value
+from argosy.ir.op import Op
+from argosy.ir.types import Type
 from argosy.runtime.buffers import BufferTable
 
-__all__ = ["Branch", "Call", "Calls", "Evaluation", "Loop", "Node", "build_nodes"]
+__all__ = ["Branch", "Call", "Calls", "Evaluation", "KernelCall", "Loop", "Node", "build_nodes"]
+
+
+@dataclass(frozen=True, slots=True)
+class KernelCall(Op):
+    """What stands for a kernel where a run is watched. It is no op of the IR."""
+
+    name = "call"
+    entry: str
+
+    def infer(self, *operands: Value | None) -> tuple[Type, ...]:
+        raise InternalError(f"the kernel {self.entry} has no types of its own")
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call step with its arguments by kind. `fixed` says that all of them are known before the run's first step."""
+    """A call step with its arguments by kind. `fixed` says that all of them are known before the run's first step.
+
+    `instruction` stands for it where a run is watched.
+    """
 
     step: CallStep
     pointers: tuple[PointerArgument, ...]
     scalars: tuple[ScalarArgument, ...]
     fixed: bool
+    instruction: Instruction
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -149,7 +166,8 @@ class _Builder:
         symbols: set[str] = set().union(*(self._table.sizes.symbols(size) for size in sizes))
         symbols = symbols.union(*(self._table.place_symbols(pointer.buffer) for pointer in pointers))
         pooled = any(self._table[number].kind == "pooled" for number in (*step.reads, *step.writes))
-        return Call(step, tuple(pointers), tuple(scalars), fixed=not pooled and not symbols & self._table.late)
+        fixed = not pooled and not symbols & self._table.late
+        return Call(step, tuple(pointers), tuple(scalars), fixed, self._instruction(KernelCall(step.entry), step))
 
     def _calls(self, calls: tuple[Call, ...]) -> Calls:
         number = None
@@ -161,8 +179,12 @@ class _Builder:
 
     def _evaluation(self, step: EvaluateStep) -> Evaluation:
         op = self._decoder.op_from(step.op, step.version, step.attributes, step.source)
-        types = tuple(self._table[number].type for number in step.results)
-        operands: tuple[Value | None, ...] = ()
-        instruction = Instruction(op, operands, types, (None,) * len(types), (), step.source)
+        instruction = self._instruction(op, step)
         owned = any(self._table.is_kept(number) for number in step.results)
         return Evaluation(instruction, step.operands, step.results, owned)
+
+    def _instruction(self, op: Op, step: EvaluateStep | CallStep) -> Instruction:
+        """What errors and observers name a step by."""
+        results = step.results if isinstance(step, EvaluateStep) else step.writes
+        types = tuple(self._table[number].type for number in results)
+        return Instruction(op, (), types, (None,) * len(types), (), step.source)

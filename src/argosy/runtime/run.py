@@ -22,9 +22,14 @@ from argosy.runtime.buffers import BufferTable, read_tensor, write_tensor
 from argosy.runtime.host_abi import RunRecord, fault_error
 from argosy.runtime.layout import Code, Frame, write_block
 from argosy.runtime.memory import Bytes, MemoryPool, address_of
-from argosy.runtime.nodes import Branch, Calls, Evaluation, Loop, Node
+from argosy.runtime.nodes import Branch, Call, Calls, Evaluation, Loop, Node
 
 __all__ = ["Run", "fault_in"]
+
+
+def _check(calls: Calls, record: RunRecord) -> None:
+    if record.fault:
+        raise fault_in(calls, record)
 
 
 def fault_in(calls: Calls, record: RunRecord) -> ArgosyError:
@@ -148,34 +153,56 @@ class Run:
     # -------------------------------------------------------------------------------------- nodes
 
     def _calls(self, node: Calls) -> None:
-        for number in node.stale:
-            self.values[number] = None
-        if node.number is not None:
-            self.frame.runs[node.number]()
-            record = self.frame.records[node.number]
-        else:
-            record = self._call_now(node)
-        if record.fault:
-            raise fault_in(node, record)
-
-    def _call_now(self, node: Calls) -> RunRecord:
-        """Calls whose sizes or places depend on data: their parameter blocks are written now."""
-        if self._code is None:
-            raise InternalError("calls without code", where=self._where)
         for root in node.pooled:
             self._allocate(root)
-        symbols, sizes = self._env.symbols, self._table.sizes
+        for number in node.stale:
+            self.values[number] = None
+        if self._observe is not None:
+            self._observed_calls(node, self._observe)
+        elif node.number is not None:
+            self.frame.runs[node.number]()
+            _check(node, self.frame.records[node.number])
+        else:
+            _check(node, self._call_now(node.calls))
+
+    def _observed_calls(self, node: Calls, observe: Observer) -> None:
+        """Each call on its own, so that whoever watches sees when it ends and what it wrote."""
+        for index, call in enumerate(node.calls):
+            if node.number is not None:
+                record = self.frame.step_record(node.number, index)
+                self._code_at_hand().bind(record)()
+            else:
+                record = self._call_now((call,))
+            record.step = index
+            _check(node, record)
+            observe(call.instruction, tuple(self._written(number) for number in call.step.writes))
+
+    def _written(self, number: int) -> Any:
+        """What a kernel wrote, as far as it is a dense tensor; None elsewhere."""
+        table, symbols = self._table, self._env.symbols
+        buffer = table[number]
+        dense = isinstance(buffer.type, TensorType) and buffer.type.dims is not None
+        return self.kept(number) if dense and (buffer.size == 0 or table.is_dense(number, symbols)) else None
+
+    def _code_at_hand(self) -> Code:
+        if self._code is None:
+            raise InternalError("calls without code", where=self._where)
+        return self._code
+
+    def _call_now(self, calls: Sequence[Call]) -> RunRecord:
+        """Make calls whose sizes or places depend on data: their parameter blocks are written now."""
+        code, symbols, sizes = self._code_at_hand(), self._env.symbols, self._table.sizes
         blocks = bytearray()
         rows = []
-        for call in node.calls:
+        for call in calls:
             begin = len(blocks)
             write_block(blocks, call, self._table, symbols, self._locate)
-            rows.append((self._code.address(call.step.code, call.step.entry), begin, call.step.chunks))
+            rows.append((code.address(call.step.code, call.step.entry), begin, call.step.chunks))
         raw = np.frombuffer(blocks, np.int64)
         base = address_of(raw)
         steps = np.array([(kernel, base + begin, sizes.number(chunks, symbols)) for kernel, begin, chunks in rows])
         record = self.frame.record(address_of(steps), len(rows))
-        self._code.bind(record)()
+        code.bind(record)()
         return record
 
     def _evaluation(self, node: Evaluation) -> None:
