@@ -29,6 +29,7 @@ class Sizes:
         self._decoder = decoder
         self._where = where
         self._parsed: dict[str, DimLike] = {}
+        self._symbols: dict[str, frozenset[str]] = {}
 
     def dim(self, size: Size) -> DimLike:
         """The dim that a size is."""
@@ -39,9 +40,15 @@ class Sizes:
             found = self._parsed[size] = self._decoder.dim(size)
         return found
 
-    def symbols(self, size: Size) -> set[str]:
+    def symbols(self, size: Size) -> frozenset[str]:
         """Names of the symbols in a size."""
-        return set() if isinstance(size, int) else {symbol.name for symbol in dims.symbols_in(self.dim(size))}
+        if isinstance(size, int):
+            return frozenset()
+        found = self._symbols.get(size)
+        if found is None:
+            names = frozenset(symbol.name for symbol in dims.symbols_in(self.dim(size)))
+            found = self._symbols[size] = names
+        return found
 
     def number(self, size: Size, symbols: Mapping[str, int]) -> int:
         """The number that a size is under these values of the symbols. Raises ArtifactError where it is none."""
@@ -109,6 +116,11 @@ class BufferTable:
             root = root_of(plan.buffers, number)
             kind, type_ = plan.buffers[root].kind, decoder.type(record.type)
             self._buffers.append(Buffer(number, kind, type_, root, record.base, record.size, record.shift))
+        named: dict[Type, frozenset[str]] = {}
+        for buffer in self._buffers:
+            if buffer.type not in named:
+                named[buffer.type] = frozenset(symbol.name for symbol in type_symbols(buffer.type))
+        self._named = [named[buffer.type] for buffer in self._buffers]
         self._settled = [self._is_settled(buffer) for buffer in self._buffers]
         self._unsettled: dict[int, tuple[int, ...]] = {}
         for buffer in self._buffers:
@@ -124,7 +136,9 @@ class BufferTable:
     def _is_settled(self, buffer: Buffer) -> bool:
         if not buffer.in_memory or buffer.kind == "pooled" or not isinstance(buffer.type, TensorType):
             return False
-        return not (buffer.dtype.is_packed or (self.place_symbols(buffer.number) | _symbols(buffer.type)) & self.late)
+        return not (
+            buffer.dtype.is_packed or (self.place_symbols(buffer.number) | self._named[buffer.number]) & self.late
+        )
 
     def __getitem__(self, number: int) -> Buffer:
         return self._buffers[number]
@@ -174,27 +188,23 @@ class BufferTable:
             buffer = self._buffers[buffer.base]
         return total
 
-    def room_symbols(self, number: int) -> set[str]:
+    def room_symbols(self, number: int) -> frozenset[str]:
         """Names of the symbols on which the bytes of a buffer depend."""
-        buffer = self._buffers[number]
-        return self.sizes.symbols(buffer.size) if buffer.size != 0 else _symbols(buffer.type)
+        size = self._buffers[number].size
+        return self._named[number] if size == 0 else self.sizes.symbols(size)
 
-    def type_symbols(self, number: int) -> set[str]:
+    def type_symbols(self, number: int) -> frozenset[str]:
         """Names of the symbols in the type of a buffer."""
-        return _symbols(self._buffers[number].type)
+        return self._named[number]
 
-    def place_symbols(self, number: int) -> set[str]:
+    def place_symbols(self, number: int) -> frozenset[str]:
         """Names of the symbols on which the place of a buffer within its root depends."""
-        found: set[str] = set()
+        found: frozenset[str] = frozenset()
         buffer = self._buffers[number]
         while buffer.base is not None:
             found |= self.sizes.symbols(buffer.shift)
             buffer = self._buffers[buffer.base]
         return found
-
-
-def _symbols(kind: Type) -> set[str]:
-    return {symbol.name for symbol in type_symbols(kind)}
 
 
 def _product(shape: tuple[int, ...]) -> int:
