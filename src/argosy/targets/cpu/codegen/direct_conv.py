@@ -28,7 +28,7 @@ from argosy.targets.cpu.codegen.reorder import zero_halo
 from argosy.targets.cpu.codegen.tile import Depth, Tile, balanced, depth_of, micro_function
 from argosy.targets.cpu.layout import LANES, Blocked
 
-__all__ = ["Window", "conv_kernel", "pack_weights", "weights_type"]
+__all__ = ["Channels", "Window", "conv_kernel", "pack_weights", "weights_type"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +43,7 @@ class Window:
     begins: tuple[int, ...]
     ends: Dims
     """Pixels before and behind each axis that are taken as zero."""
+    group: int = 1
 
     @staticmethod
     def of(anchor: Instruction) -> Window:
@@ -54,7 +55,7 @@ class Window:
         begins, ends = tuple(pad for pad in pads[: x.rank - 2] if isinstance(pad, int)), pads[x.rank - 2 :]
         if len(kernel) + len(begins) != 2 * (x.rank - 2):
             raise DeclinedError("the size of the window or its padding is known only when the program runs")
-        return Window(x.shape, result.shape, kernel, op.strides, op.dilations, begins, ends)
+        return Window(x.shape, result.shape, kernel, op.strides, op.dilations, begins, ends, op.group)
 
     @property
     def halo(self) -> Blocked:
@@ -71,34 +72,84 @@ class Window:
         return Blocked(tuple(pairs))
 
 
+@dataclass(frozen=True, slots=True)
+class Channels:
+    """Which input channels the columns of a panel are sums over.
+
+    Of a grouped convolution a panel reads the blocks in which its groups lie, `depth` channels from a block on; what
+    is in them of other groups gets weights of zero. Otherwise it reads all channels.
+    """
+
+    source: DimLike
+    outputs: DimLike
+    group: int
+    columns: int
+
+    @staticmethod
+    def of(window: Window, tile: Tile) -> Channels:
+        """The channels of a convolution by panels of `tile`."""
+        return Channels(window.source[1], window.result[1], window.group, tile.columns)
+
+    @property
+    def _sizes(self) -> tuple[int, int]:
+        """Input and output channels of a group."""
+        if not isinstance(self.source, int) or not isinstance(self.outputs, int) or self.source % LANES:
+            raise DeclinedError("groups of channels that are no whole blocks")
+        return self.source // self.group, self.outputs // self.group
+
+    @property
+    def depth(self) -> DimLike:
+        """Channels that a panel reads."""
+        if self.group == 1:
+            return self.source
+        mine, its = self._sizes
+        spans = []
+        for first in range(0, its * self.group, self.columns):
+            last = min(first + self.columns, its * self.group) - 1
+            spans.append(-(-(last // its + 1) * mine // LANES) - first // its * mine // LANES)
+        return max(spans, default=0) * LANES
+
+    def first_block(self, panel: str) -> str:
+        """The first block that a panel reads, as C."""
+        if self.group == 1:
+            return "0"
+        mine, its = self._sizes
+        most = mine * self.group // LANES - int(self.depth) // LANES
+        return f"min_int64({panel} * {self.columns} / {its} * {mine} / {LANES}, {most})"
+
+
 def weights_type(window: Window, outputs: DimLike, tile: Tile) -> TensorType:
     """The packed weights: `[panels][channels x window][columns]`."""
-    depth = product(window.kernel) * _channels(window)
+    depth = product(window.kernel) * Channels.of(window, tile).depth
     return TensorType(FLOAT32, (ceildiv(outputs, tile.columns), depth, tile.columns))
 
 
-def _channels(window: Window) -> DimLike:
-    return window.source[1]
-
-
-def pack_weights(module: Module, weight: Value, tile: Tile) -> Kernel:
-    """Weights `[M, C, *kernel]` in panels, in the order in which a tile sums; columns beyond M are zeros."""
+def pack_weights(module: Module, weight: Value, window: Window, tile: Tile) -> Kernel:
+    """Weights `[M, C / group, *kernel]` in panels, in the order in which a tile sums; columns beyond M are zeros."""
     writer = KernelWriter(module, [FLOAT32])
     text = writer.text
-    outputs, channels, *kernel = weight.shape
+    channels = Channels.of(window, tile)
+    outputs, own, *kernel = weight.shape
     taps = product(tuple(kernel))
-    total = ceildiv(outputs, tile.columns) * channels
+    total = ceildiv(outputs, tile.columns) * channels.depth
     with share(writer, "unit", total):
-        count = text.dim(channels)
-        text.line(f"const int64 panel = unit / {count}, i1 = unit % {count};")
-        text.line(f"const int64 begin = i1 / {LANES} * {LANES}, size = min_int64({LANES}, {count} - begin);")
+        count = text.dim(channels.depth)
+        text.line(f"const int64 panel = unit / {count}, channel = unit % {count};")
+        text.line(f"const int64 begin = channel / {LANES} * {LANES}, size = min_int64({LANES}, {count} - begin);")
+        text.line(f"const int64 whole = {channels.first_block('panel')} * {LANES} + channel;")
         with text.loop("tap", "0", text.dim(taps)):
             decompose(text, "tap", kernel, 2)
-            row = f"(panel * {count} * {text.dim(taps)} + begin * {text.dim(taps)} + tap * size + i1 - begin)"
+            row = f"((panel * {count} + begin) * {text.dim(taps)} + tap * size + channel - begin)"
             text.line(f"float32 *restrict to = y0 + {row} * {tile.columns};")
             with text.loop("lane", "0", str(tile.columns)), writer.elements.scope():
                 text.line(f"const int64 i0 = panel * {tile.columns} + lane;")
                 text.line(f"if (i0 >= {text.dim(outputs)}) {{ to[lane] = 0; continue; }}")
+                text.line(
+                    "const int64 i1 = whole"
+                    + ("" if window.group == 1 else f" - i0 / {text.dim(outputs // window.group)} * {text.dim(own)}")
+                    + ";"
+                )
+                text.line(f"if (i1 < 0 || i1 >= {text.dim(own)}) {{ to[lane] = 0; continue; }}")
                 element = writer.elements.of(weight, maps.identity(weight.shape))
                 text.line(f"to[lane] = (float32){element};")
     return writer.kernel(chunk_count(product(weight.shape), total))
@@ -139,7 +190,7 @@ def conv_kernel(
     bias = len(anchor.operands) > 2 and anchor.operands[2] is not None
     writer = KernelWriter(module, [FLOAT32], [FLOAT32] * (3 if bias else 2))
     text = writer.text
-    shape, channels = window.result, _channels(window)
+    shape, channels = window.result, Channels.of(window, tile).depth
     tiling = _Tiling.of(shape, tile, source.steps(window.source[2:]))
     panels = ceildiv(shape[1], tile.columns)
     blocks = ceildiv(shape[1], LANES)
@@ -157,7 +208,7 @@ def conv_kernel(
                 text.line(f"if (block >= {text.dim(blocks)}) break;")
                 text.line(f"float32 *image = y0 + (i0 * {text.dim(blocks)} + block) * {plane} * {LANES};")
                 zero_halo(text, result, shape[2:], "image")
-        _tile_place(text, window, tiling, source)
+        _tile_place(text, window, tiling, source, Channels.of(window, tile).first_block("panel"))
         depth = text.dim(product(window.kernel) * channels)
         text.line(f"const float32 *restrict b = temporary1 + panel * {depth} * {tile.columns};")
         text.line(f"float32x16 sums[{tile.rows * tile.vectors}];")
@@ -184,7 +235,7 @@ def conv_kernel(
     return replace(kernel, text=functions + kernel.text)
 
 
-def _tile_place(text: CText, window: Window, tiling: _Tiling, source: Blocked) -> None:
+def _tile_place(text: CText, window: Window, tiling: _Tiling, source: Blocked, block: str) -> None:
     """Declare the first line and pixel of a tile, its size, and `a`, the input pixel under its first one."""
     shape, spatial = window.result, window.source[2:]
     width, count = text.dim(shape[-1]), text.dim(product(shape[2:-1]))
@@ -202,14 +253,14 @@ def _tile_place(text: CText, window: Window, tiling: _Tiling, source: Blocked) -
             places.append(maps.axis_index(axis + 2, shape[axis + 2]) * stride - pad)
         text.line(f"pixel = {text.dim(source.pixel(spatial, places))};")
     blocks, plane = text.dim(ceildiv(window.source[1], LANES)), text.dim(source.plane(spatial))
-    text.line(f"const float32 *restrict a = temporary0 + (i0 * {blocks} * {plane} + pixel) * {LANES};")
+    text.line(f"const float32 *restrict a = temporary0 + ((i0 * {blocks} + {block}) * {plane} + pixel) * {LANES};")
 
 
 def _functions(
     window: Window, tile: Tile, tiling: _Tiling, source: Blocked, text: CText
 ) -> tuple[str, dict[tuple[int, int], str]]:
     """Functions for the sizes that tiles may have, as text, and the call for each."""
-    shape, channels, spatial = window.result, _channels(window), window.source[2:]
+    shape, channels, spatial = window.result, Channels.of(window, tile).depth, window.source[2:]
     *outer, width = shape[2:]
     count = product(tuple(outer))
     if isinstance(width, Dim):

@@ -8,10 +8,16 @@ from typing import Any, Final
 from argosy.ir.dtype import FLOAT32
 from argosy.ir.module import Module, Parameter, Value
 from argosy.ir.types import TensorType
-from argosy.ops.convolution import Conv
 from argosy.targets.cpu.codegen.blocked_elements import Image, images_of
-from argosy.targets.cpu.codegen.direct_conv import Window, conv_kernel, pack_weights, weights_type
-from argosy.targets.cpu.codegen.element import DeclinedError, op_of, present
+from argosy.targets.cpu.codegen.depthwise import (
+    LONGEST,
+    depthwise_kernel,
+    depthwise_rows,
+    depthwise_type,
+    pack_depthwise,
+)
+from argosy.targets.cpu.codegen.direct_conv import Channels, Window, conv_kernel, pack_weights, weights_type
+from argosy.targets.cpu.codegen.element import DeclinedError, present
 from argosy.targets.cpu.codegen.kernel import Kernel
 from argosy.targets.cpu.codegen.part import Part, part_of
 from argosy.targets.cpu.codegen.reorder import from_blocked, image_shape, to_blocked
@@ -21,6 +27,7 @@ from argosy.targets.cpu.layout import LANES, Blocked
 from argosy.targets.cpu.solution import Problem, Solution, Steps, register_solution
 
 __all__ = [
+    "DepthwiseConvolution",
     "DirectConvolution",
     "WinogradConvolution",
     "blocked_images",
@@ -101,7 +108,11 @@ class DirectConvolution(_BlockedConvolution):
     rank = 1
 
     def declines(self, problem: Problem, window: Window) -> str:
-        return "it is grouped" if op_of(problem.anchor_instruction, Conv).group != 1 else ""
+        try:
+            Channels.of(window, self.configs(problem)[0]).first_block("0")
+        except DeclinedError as declined:
+            return str(declined)
+        return ""
 
     def configs(self, problem: Problem) -> Sequence[Tile]:
         return (tile_for(problem.arch, FLOAT32, problem.anchor_instruction.result().shape[1]),)
@@ -112,14 +123,46 @@ class DirectConvolution(_BlockedConvolution):
     def weights(self, problem: Problem, config: Tile, steps: Steps) -> int:
         weight = present(problem.anchor_instruction, 1)
         part = part_of(problem.module, [weight])
-        kind = weights_type(Window.of(problem.anchor_instruction), weight.shape[0], config)
-        return packed(steps, part, pack_weights(part.module, weight, config), kind)
+        window = Window.of(problem.anchor_instruction)
+        kind = weights_type(window, weight.shape[0], config)
+        return packed(steps, part, pack_weights(part.module, weight, window, config), kind)
 
     def kernel(
         self, problem: Problem, config: Tile, module: Module, source: Blocked, images: dict[str, Image], layout: Blocked
     ) -> Kernel:
         anchor = problem.anchor_instruction
         return conv_kernel(module, anchor, Window.of(anchor), config, source, images, layout)
+
+
+@register_solution
+class DepthwiseConvolution(_BlockedConvolution):
+    """Each channel with a window of its own, sixteen at a time. A config is the number of pixels to a tile."""
+
+    name = "depthwise convolution"
+    rank = 3
+
+    def declines(self, problem: Problem, window: Window) -> str:
+        if window.group == 1 or not window.group == window.source[1] == window.result[1]:
+            return "a channel of the result is a sum over several channels, or shares one"
+        return "the window is too wide" if window.kernel[-1] > LONGEST else ""
+
+    def configs(self, problem: Problem) -> Sequence[int]:
+        return (depthwise_rows(problem.arch, Window.of(problem.anchor_instruction)),)
+
+    def halo(self, problem: Problem, config: int) -> Blocked:
+        return Window.of(problem.anchor_instruction).halo
+
+    def weights(self, problem: Problem, config: int, steps: Steps) -> int:
+        weight = present(problem.anchor_instruction, 1)
+        part = part_of(problem.module, [weight])
+        kind = depthwise_type(Window.of(problem.anchor_instruction))
+        return packed(steps, part, pack_depthwise(part.module, weight), kind)
+
+    def kernel(
+        self, problem: Problem, config: int, module: Module, source: Blocked, images: dict[str, Image], layout: Blocked
+    ) -> Kernel:
+        anchor = problem.anchor_instruction
+        return depthwise_kernel(module, anchor, Window.of(anchor), config, source, images, layout)
 
 
 @register_solution
@@ -134,7 +177,7 @@ class WinogradConvolution(_BlockedConvolution):
             return "exact sums are asked for"
         if window.kernel != (3, 3) or {*window.strides, *window.dilations} != {1}:
             return "the window is not 3 x 3, or moves by more than a pixel"
-        if op_of(problem.anchor_instruction, Conv).group != 1:
+        if window.group != 1:
             return "it is grouped"
         counts = (window.source[1], window.result[1])
         if any(not isinstance(count, int) or count < LANES for count in counts):
