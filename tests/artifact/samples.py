@@ -47,6 +47,7 @@ from argosy.artifact.plan import (
     PlanRecord,
     PointerArgument,
     PrepareRecord,
+    RunStep,
     ScalarArgument,
     ScratchArgument,
     ShapeStep,
@@ -162,6 +163,7 @@ def plan(weights: Mapping[str, np.ndarray[Any, Any]] = WEIGHTS) -> PlanRecord:
             (3, 4), (6,), 4096, 16, (2, 1, 1), cooperative=True, stream=1, waits=(0,), signal=1, source="Conv (node 4)",
         ),
         CallStep(1, "argosy_conv", "N", 8, (PointerArgument(0, 6),), (6,), (5, 15), 4096),
+        RunStep(5),
     )  # fmt: skip
     branch = IfBlock(
         1,

@@ -16,6 +16,7 @@ from argosy.artifact.plan import (
     CopyStep,
     EvaluateStep,
     LoopBlock,
+    RunStep,
     ShapeStep,
     Step,
     StraightBlock,
@@ -110,6 +111,6 @@ def _touched(step: Step) -> Iterable[int | None]:
         return (*step.operands, *step.results)
     if isinstance(step, CopyStep):
         return (step.origin, step.destination)
-    if isinstance(step, ShapeStep):
+    if isinstance(step, (ShapeStep, RunStep)):
         return (step.buffer,)
     return (*step.reads, *step.writes)

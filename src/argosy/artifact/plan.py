@@ -48,6 +48,7 @@ __all__ = [
     "PlanRecord",
     "PointerArgument",
     "PrepareRecord",
+    "RunStep",
     "ScalarArgument",
     "ScratchArgument",
     "ShapeEntry",
@@ -234,6 +235,12 @@ class ShapeStep(Record, frozen=True, tag_field="kind", tag="shape"):
     element: int = 0
 
 
+class RunStep(Record, frozen=True, tag_field="kind", tag="run"):
+    """Put the number of the run, an int64, into `buffer`: random numbers depend on it."""
+
+    buffer: int
+
+
 class LaunchStep(Record, frozen=True, tag_field="kind", tag="launch"):
     """Start a GPU kernel. `arguments` cover the whole parameter block, hidden arguments included.
 
@@ -275,7 +282,7 @@ class CallStep(Record, frozen=True, tag_field="kind", tag="call"):
     source: str = ""
 
 
-Step: TypeAlias = EvaluateStep | CopyStep | ShapeStep | LaunchStep | CallStep
+Step: TypeAlias = EvaluateStep | CopyStep | ShapeStep | RunStep | LaunchStep | CallStep
 
 
 # --------------------------------------------------------------------------------------------- blocks

@@ -28,6 +28,7 @@ from argosy.artifact.plan import (
     LoopBlock,
     PlanRecord,
     PointerArgument,
+    RunStep,
     ScalarArgument,
     ScratchArgument,
     ShapeStep,
@@ -304,6 +305,8 @@ class _Flow:
         elif isinstance(step, CopyStep):
             self._read((step.origin,), spot)
             self._write((step.destination,), spot)
+        elif isinstance(step, RunStep):
+            self._write((step.buffer,), spot)
         elif isinstance(step, ShapeStep):
             self._read((step.buffer,), spot)
             if step.symbol not in self._declared:
@@ -387,4 +390,4 @@ def _step_words(step: Step) -> str:
         return step.op[:80]
     if isinstance(step, (LaunchStep, CallStep)):
         return step.entry[:80]
-    return "copy" if isinstance(step, CopyStep) else "shape"
+    return {CopyStep: "copy", ShapeStep: "shape", RunStep: "run"}[type(step)]

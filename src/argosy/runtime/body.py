@@ -123,8 +123,7 @@ class Body:
         try:
             return self._workspaces.pop()
         except IndexError:
-            code = self._holdings.code
-            return Workspace(self._scratch, code.threads if code is not None else 1)
+            return Workspace(self._scratch, self._holdings)
 
     def give(self, workspace: Workspace) -> None:
         """Take back the memory of a run."""

@@ -19,7 +19,7 @@ from argosy.ir.interpreter import Observer, evaluate
 from argosy.ir.op import Env
 from argosy.ir.types import TensorType
 from argosy.runtime.buffers import BufferTable, read_tensor, write_tensor
-from argosy.runtime.host_abi import RunRecord, fault_error
+from argosy.runtime.host_abi import STEP_WORDS, RunRecord, fault_error
 from argosy.runtime.layout import Code, Frame, write_block
 from argosy.runtime.memory import Bytes, MemoryPool, address_of
 from argosy.runtime.nodes import Branch, Call, Calls, Evaluation, Loop, Node
@@ -198,11 +198,15 @@ class Run:
             begin = len(blocks)
             write_block(blocks, call, self._table, symbols, self._locate)
             rows.append((code.address(call.step.code, call.step.entry), begin, call.step.chunks))
-        raw = np.frombuffer(blocks, np.int64)
-        base = address_of(raw)
-        steps = np.array([(kernel, base + begin, sizes.number(chunks, symbols)) for kernel, begin, chunks in rows])
-        record = self.frame.record(address_of(steps), len(rows))
+        room = self._pool.take(len(blocks) + 8 * STEP_WORDS * len(rows))
+        room[: len(blocks)] = np.frombuffer(blocks, np.uint8)
+        base = address_of(room)
+        steps = [(kernel, base + begin, sizes.number(chunks, symbols)) for kernel, begin, chunks in rows]
+        table = np.asarray(steps, np.int64).view(np.uint8).reshape(-1)
+        room[len(blocks) : len(blocks) + table.size] = table
+        record = self.frame.record(base + len(blocks), len(rows))
         code.bind(record)()
+        self._pool.give(room)
         return record
 
     def _evaluation(self, node: Evaluation) -> None:

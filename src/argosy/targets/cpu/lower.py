@@ -24,6 +24,7 @@ from argosy.artifact.plan import (
     PlanRecord,
     PointerArgument,
     PrepareRecord,
+    RunStep,
     ScalarArgument,
     ShapeEntry,
     ShapeStep,
@@ -32,6 +33,7 @@ from argosy.artifact.plan import (
 )
 from argosy.errors import CompileError
 from argosy.ir.dim import DimLike, lone_symbol
+from argosy.ir.dtype import INT64, UINT8
 from argosy.ir.literal import Literal
 from argosy.ir.module import Constant, Instruction, Module, Parameter, Value
 from argosy.ir.types import TensorType, Type, type_symbols
@@ -39,10 +41,11 @@ from argosy.ops.fused import Fused
 from argosy.options import CompileOptions
 from argosy.passes.fuse_loops import ANCHORS
 from argosy.targets.cpu.arch import CpuArch
-from argosy.targets.cpu.control import lower_control
 from argosy.targets.cpu.codegen.element import DeclinedError
 from argosy.targets.cpu.codegen.kernel import Kernel
 from argosy.targets.cpu.codegen.reorder import from_blocked, image_shape, to_blocked, whole
+from argosy.targets.cpu.codegen.sub_byte import pack_kernel, unpack_kernel
+from argosy.targets.cpu.control import lower_control
 from argosy.targets.cpu.layout import Blocked
 from argosy.targets.cpu.solution import Problem, Solution, solutions_for
 
@@ -142,6 +145,12 @@ class _Draft:
         """A buffer for the steps of this op."""
         return self.lowering.memory(kind)
 
+    def run_number(self) -> int:
+        """A buffer with the number of the run."""
+        number = self.temporary(TensorType(INT64, ()))
+        self.body.append(RunStep(number))
+        return number
+
     def undefined(self, index: int = 0) -> Sequence[tuple[str, int]]:
         """Symbols that only this op gives a value: their names and axes in a result."""
         return self.lowering.undefined(self.instruction.types[index])
@@ -213,17 +222,21 @@ class _Lowering:
         module = self._module
         inputs: list[BindingRecord] = []
         shapes: list[ShapeEntry] = []
+        packed: list[tuple[Instruction, int]] = []
         for place, parameter in enumerate(module.parameters):
             kind = parameter.types[0]
             number = self.buffer("input", kind)
             self._numbers[parameter.result()] = number
+            packed.append((parameter, number))
             inputs.append(BindingRecord(parameter.names[0], number))
             shapes += [InputDim(name, place, axis) for name, axis in self._new_symbols(kind)]
         self._early = frozenset(self._bound)
+        for parameter, number in packed:
+            self._numbers[parameter.result()] = self._unpacked(parameter, parameter.types[0], number)
         for instruction in module.instructions:
             self._instruction(instruction)
         outputs = tuple(
-            BindingRecord(name, self.number(value))
+            BindingRecord(name, self._packed(value))
             for name, value in zip(module.result_names, module.results, strict=True)
         )
         plan = PlanRecord(
@@ -253,10 +266,40 @@ class _Lowering:
         return len(self._buffers) - 1
 
     def memory(self, of: Type) -> int:
-        """A buffer for kernels to write: in the arena where its size is known when a run begins."""
+        """A buffer for kernels to write: in the arena where its size is known when a run begins.
+
+        Elements below a byte lie one to a byte, but for inputs, outputs, weights and what host steps read or write.
+        """
+        if isinstance(of, TensorType) and of.dtype.is_packed:
+            of = of.with_dtype(UINT8)
+        return self._raw_memory(of)
+
+    def _raw_memory(self, of: Type) -> int:
         if all(symbol.name in self._early for symbol in type_symbols(of)):
             return self.buffer("planned", of, arena=0)
         return self.buffer("pooled", of)
+
+    def _unpacked(self, instruction: Instruction, kind: Type, number: int) -> int:
+        """A buffer that may hold several elements to a byte with one to a byte."""
+        if not isinstance(kind, TensorType) or not kind.dtype.is_packed or not _numeric(kind):
+            return number
+        draft = _Draft(self, instruction)
+        if self._buffers[number].kind == "weight":
+            held = draft.prepared(unpack_kernel(kind), [number], kind.with_dtype(UINT8))
+        else:
+            held = self.memory(kind)
+            draft.call(unpack_kernel(kind), [number], [held])
+        self._commit(draft)
+        return held
+
+    def _packed(self, value: Value) -> int:
+        """The buffer of a value as the outside sees it: several elements to a byte where they are that short."""
+        number, kind = self.number(value), value.type
+        if not isinstance(kind, TensorType) or not kind.dtype.is_packed or not _numeric(kind):
+            return number
+        held = self._raw_memory(kind)
+        self.call(value.instruction, pack_kernel(kind), [number], [held])
+        return held
 
     def undefined(self, kind: Type) -> list[tuple[str, int]]:
         """The symbols in a type that have no value yet, and their axes."""
@@ -275,7 +318,7 @@ class _Lowering:
     def is_weight(self, value: Value) -> bool:
         """Whether a value is the same in every run."""
         number = self._numbers.get(value)
-        return number is not None and self._buffers[number].kind == "weight"
+        return number is not None and self._buffers[number].kind in ("weight", "prepared")
 
     def held(self, value: Value, made: Mapping[Value, int]) -> int | None:
         """The buffer of a value in row-major order, where there is one, here or in what a draft `made`."""
@@ -332,7 +375,7 @@ class _Lowering:
         if begin is not None:
             begin()
         for parameter, argument in zip(module.parameters, arguments, strict=True):
-            self._numbers[parameter.result()] = self._entered(parameter.types[0], argument)
+            self._numbers[parameter.result()] = self._entered(parameter, argument)
         for instruction in module.instructions:
             self._instruction(instruction)
         results = [self.number(value) for value in module.results]
@@ -340,13 +383,14 @@ class _Lowering:
         self._blocks, self._body, self._bound = outside
         return blocks, results
 
-    def _entered(self, kind: Type, number: int) -> int:
+    def _entered(self, parameter: Instruction, number: int) -> int:
         """An argument as a body sees it: symbols of its own get their values; what kernels may read lies in memory."""
+        kind = parameter.types[0]
         self._body += [ShapeStep(name, number, axis) for name, axis in self._new_symbols(kind)]
         if self._buffers[number].kind == "value" and _numeric(kind):
-            held = self.memory(kind)
+            held = self._raw_memory(kind)
             self._body.append(CopyStep(number, held))
-            return held
+            return self._unpacked(parameter, kind, held)
         return number
 
     def block(self, block: Block) -> None:
@@ -376,7 +420,7 @@ class _Lowering:
         if isinstance(instruction.op, Constant):
             literal = self._encoder.literal(instruction.op.literal)
             number = self.buffer("weight", instruction.types[0], literal=literal)
-            self._numbers[instruction.result()] = number
+            self._numbers[instruction.result()] = self._unpacked(instruction, instruction.types[0], number)
             return
         if lower_control(self, instruction):
             return
@@ -477,10 +521,10 @@ class _Lowering:
         self._host.append(line)
         # What kernels read lies in memory; a size that only this step tells is bound in between.
         results = [
-            self.memory(kind) if _numeric(kind) and not self.undefined(kind) else self.buffer("value", kind)
+            self._raw_memory(kind) if _numeric(kind) and not self.undefined(kind) else self.buffer("value", kind)
             for kind in instruction.types
         ]
-        operands = tuple(None if operand is None else self.number(operand) for operand in instruction.operands)
+        operands = tuple(None if operand is None else self._packed(operand) for operand in instruction.operands)
         op = instruction.op
         self._body.append(
             EvaluateStep(
@@ -491,9 +535,9 @@ class _Lowering:
             self._body += [ShapeStep(name, number, axis) for name, axis in self._new_symbols(kind)]
             held = number
             if self._buffers[number].kind == "value" and _numeric(kind):
-                held = self.memory(kind)
+                held = self._raw_memory(kind)
                 self._body.append(CopyStep(number, held))
-            self._numbers[instruction.result(index)] = held
+            self._numbers[instruction.result(index)] = self._unpacked(instruction, kind, held)
 
 
 def _readers(module: Module) -> dict[Value, list[tuple[Instruction, int]]]:

@@ -76,6 +76,10 @@ class Steps(Protocol):
         """A buffer that lives as long as the steps of this op need it."""
         ...
 
+    def run_number(self) -> int:
+        """A buffer with the number of the run, an int64."""
+        ...
+
     def undefined(self, index: int = 0) -> Sequence[tuple[str, int]]:
         """Symbols that only this op gives a value, by `define`: their names and axes in result `index`."""
         ...

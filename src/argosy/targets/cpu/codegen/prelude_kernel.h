@@ -19,5 +19,6 @@ INLINE int64 dim_index(int64 index, int64 size, void *scratch) {
 #include "prelude_views.h"
 #include "prelude_sampling.h"
 #include "prelude_order.h"
+#include "prelude_random.h"
 
 #endif
