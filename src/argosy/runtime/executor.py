@@ -22,7 +22,7 @@ from argosy.ir.types import type_symbols
 from argosy.runtime.body import Body
 from argosy.runtime.buffers import BufferTable, Sizes, write_tensor
 from argosy.runtime.layout import Code, Frame, Holdings, Resident
-from argosy.runtime.memory import ALIGNMENT, MemoryPool, address_of, aligned
+from argosy.runtime.memory import ALIGNMENT, MemoryPool, address_of
 from argosy.runtime.run import Run, fault_in
 
 __all__ = ["Executor", "Runnable"]
@@ -47,8 +47,8 @@ class Executor:
         self._sizes = Sizes(decoder, where)
         self._table = BufferTable(plan, decoder, self._sizes, where)
         self._declared = decode_symbols(plan.symbols)
-        self._pool = MemoryPool()
         self._holdings = Holdings(code, {}, [None] * len(plan.buffers))
+        self._pool = MemoryPool(self._holdings.allocate)
         self._inputs = tuple(binding.buffer for binding in plan.inputs)
         self._outputs = tuple(binding.buffer for binding in plan.outputs)
         self._body = self._made_body(plan.body, decoder, given=self._inputs, kept=self._outputs)
@@ -143,9 +143,9 @@ class Executor:
                 literal = decoder.literal(buffer.literal)
                 initial[number] = literal.array()
                 if number in called:
-                    resident[number] = _resident(literal)
+                    resident[number] = _resident(literal, self._holdings)
             elif buffer.kind == "prepared" and number in called:
-                memory = aligned(self._table.bytes(number, {}))
+                memory = self._holdings.allocate(self._table.bytes(number, {}))
                 resident[number] = Resident(memory, address_of(memory))
 
     def _prepare(self, body: Body, results: Sequence[int]) -> None:
@@ -174,18 +174,18 @@ class Executor:
                         )
 
 
-def _resident(literal: Literal) -> Resident:
+def _resident(literal: Literal, holdings: Holdings) -> Resident:
     """The bytes of a weight as kernels read them: as they are stored, where that is dense and aligned."""
-    size = literal.dtype.byte_size(literal.size)
     if not literal.is_splat:
         memory = literal.stored.view(np.uint8)
         if address_of(memory) % ALIGNMENT == 0:
+            memory = memory if holdings.code is None else holdings.code.adopt(memory)
             return Resident(memory, address_of(memory))
-        copied = aligned(size)
-        np.copyto(copied, memory)
-    else:
-        copied = aligned(size)
+    copied = holdings.allocate(literal.dtype.byte_size(literal.size))
+    if literal.is_splat:
         write_tensor(copied, literal.dtype, literal.array())
+    else:
+        np.copyto(copied, literal.stored.view(np.uint8))
     return Resident(copied, address_of(copied))
 
 

@@ -51,6 +51,14 @@ class Code(Protocol):
         """A function that runs what `record` describes: one foreign call."""
         ...
 
+    def allocate(self, size: int) -> Bytes:
+        """Zeroed memory at a multiple of `ALIGNMENT` that kernels can see."""
+        ...
+
+    def adopt(self, memory: Bytes) -> Bytes:
+        """The same bytes where kernels can see them: `memory` itself, or a copy."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Resident:
@@ -70,6 +78,15 @@ class Holdings:
     code: Code | None
     resident: dict[int, Resident]
     initial: list[Any]
+
+    @property
+    def threads(self) -> int:
+        """Workers that a run may have."""
+        return 1 if self.code is None else self.code.threads
+
+    def allocate(self, size: int) -> Bytes:
+        """Memory that kernels can see."""
+        return aligned(size) if self.code is None else self.code.allocate(size)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -167,11 +184,11 @@ def write_block(
 class Workspace:
     """The memory of one run at a time: an arena that grows with what is asked, and scratch for every worker."""
 
-    def __init__(self, scratch: int, threads: int) -> None:
+    def __init__(self, scratch: int, holdings: Holdings) -> None:
+        self._holdings = holdings
         self._stride = SCRATCH_HEADER + -(-scratch // ALIGNMENT) * ALIGNMENT
-        self._scratch = aligned(self._stride * threads)
-        self._threads = threads
-        self._arena = aligned(0)
+        self._scratch = holdings.allocate(self._stride * holdings.threads)
+        self._arena = holdings.allocate(0)
         self._frames: OrderedDict[int, Frame] = OrderedDict()
 
     def frame(self, layout: Layout, build: Callable[[Layout, Workspace], Frame]) -> Frame:
@@ -182,7 +199,7 @@ class Workspace:
             return found
         if layout.arena > self._arena.size:
             self._frames.clear()  # they point into the arena that goes
-            self._arena = aligned(layout.arena)
+            self._arena = self._holdings.allocate(layout.arena)
         frame = self._frames[id(layout)] = build(layout, self)
         if len(self._frames) > _FRAMES:
             self._frames.popitem(last=False)
@@ -200,7 +217,7 @@ class Workspace:
             count=count,
             scratch=address_of(self._scratch),
             stride=self._stride,
-            threads=self._threads,
+            threads=self._holdings.threads,
         )
 
 
@@ -220,9 +237,9 @@ class Frame:
         self._arena = workspace.arena
         self._base = address_of(self._arena)
         self._resident = holdings.resident
-        self._blocks = layout.blocks.copy()
+        self._blocks = _copied(layout.blocks, holdings)
         self._blocks[layout.relocations] += self._base
-        self._steps = layout.steps.copy()
+        self._steps = _copied(layout.steps, holdings)
         self._steps[:, 1] += address_of(self._blocks)
         self._workspace = workspace
         self.records = tuple(self.record(self._step_address(first), last - first) for first, last in layout.runs)
@@ -270,3 +287,10 @@ class Frame:
         held = self._resident.get(root)
         start = held.address if held is not None else self._base + self.layout.offsets[root]
         return start + (self._table.shift(number, symbols) if number != root else 0)
+
+
+def _copied(words: NDArray[np.int64], holdings: Holdings) -> NDArray[np.int64]:
+    """The same words in memory that kernels can see."""
+    place = holdings.allocate(words.nbytes).view(np.int64).reshape(words.shape)
+    np.copyto(place, words)
+    return place

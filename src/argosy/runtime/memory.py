@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable
 from threading import Lock
 from typing import Any, Final, TypeAlias
 
@@ -39,7 +40,8 @@ def aligned(size: int) -> Bytes:
 class MemoryPool:
     """Gives blocks and takes them back for the next run; keeps at most `limit` bytes that nobody uses."""
 
-    def __init__(self, limit: int = 1 << 30) -> None:
+    def __init__(self, allocate: Callable[[int], Bytes] = aligned, limit: int = 1 << 30) -> None:
+        self._allocate = allocate
         self._limit = limit
         self._kept = 0
         self._free: dict[int, list[Bytes]] = defaultdict(list)
@@ -58,7 +60,7 @@ class MemoryPool:
             if free:
                 self._kept -= rounded
                 return free.pop()
-        return aligned(rounded)
+        return self._allocate(rounded)
 
     def give(self, block: Bytes) -> None:
         """Take back a block that `take` gave."""

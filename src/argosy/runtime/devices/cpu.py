@@ -25,6 +25,7 @@ from argosy.host_cpu import physical_cores
 from argosy.runtime.devices.cpu_pool import POOL
 from argosy.runtime.executor import Executor
 from argosy.runtime.host_abi import HOST_ABI, RunRecord
+from argosy.runtime.memory import Bytes, aligned
 
 __all__ = ["Library", "LoadedCode", "cpu_family", "load_variant"]
 
@@ -121,6 +122,14 @@ class LoadedCode:
         """See `Code`."""
         record.pool = self._pool
         return self._libraries[0].bind(record)
+
+    def allocate(self, size: int) -> Bytes:
+        """See `Code`."""
+        return aligned(size)
+
+    def adopt(self, memory: Bytes) -> Bytes:
+        """See `Code`."""
+        return memory
 
 
 def load_variant(artifact: Artifact, variant: VariantRecord, threads: int | None = None) -> Executor:
