@@ -99,12 +99,18 @@ OVERLOAD D tanh_float64(D x) {
 OVERLOAD D erf_float64(D x) {
     D size = __builtin_elementwise_abs(x);
     D square = x * x;
-    D near = size + size * polynomial(square, ERF_TERMS, 13);
+    /* x (1 + c0 + x^2 (c1 + ...)): the sums with c1 and c0 are large, so what they lose is carried along */
+    P inner = ordered_sum((D)ERF_TERMS[1], square * polynomial(square, ERF_TERMS + 2, 13));
+    P outer = two_product(inner.hi, square);
+    P factor = two_sum((D)ERF_TERMS[0], outer.hi);
+    D rest = factor.lo + (outer.lo + inner.lo * square + (D)ERF_FIRST_LOW);
+    P sum = ordered_sum(size, size * factor.hi);
+    D near = sum.hi + (sum.lo + size * rest);
     D far = size > 6 ? (D)6 : size;
     P negative = two_product(far, -far);
     D t = (far - 4) / (far + 4);
     D tail = exp_pair(negative) * polynomial(t, ERFC_TERMS, 15) / (far + 2);
-    return __builtin_elementwise_copysign(size < 1 ? near : 1 - tail, x);
+    return __builtin_elementwise_copysign(size < 1.25 ? near : 1 - tail, x);
 }
 
 #undef LN2_HI

@@ -8,6 +8,7 @@
 
 /* log(2^shift (u.hi + u.lo)) for u.hi above zero, finite and normal. */
 OVERLOAD D log_pair(P u, D shift) {
+    u = ordered_sum(u.hi, u.lo); /* of u.lo only the first power is taken below: it has to be small */
     L e = (as_int(u.hi) - (L)0x3fe6a09e667f3bcd) >> 52;
     D m = as_float(as_int(u.hi) - (e << 52));
     D rest = u.lo / u.hi;
@@ -50,8 +51,9 @@ OVERLOAD D log_of_root(D x, float64 sign) {
     return x < (D)__builtin_inf() ? result : x;
 }
 OVERLOAD D asinh_float64(D x) {
-    D result = log_of_root(__builtin_elementwise_abs(x), 1);
-    return x == 0 ? x : __builtin_elementwise_copysign(result, x);
+    D size = __builtin_elementwise_abs(x);
+    D result = log_of_root(size, 1);
+    return size < (D)0x1p-27 ? x : __builtin_elementwise_copysign(result, x);
 }
 OVERLOAD D acosh_float64(D x) {
     D result = log_of_root(x, -1);
@@ -63,7 +65,7 @@ OVERLOAD D atanh_float64(D x) {
     P ratio = pair_quotient(two_sum((D)1, size), two_sum((D)1, -size));
     D result = (D)0.5 * log_pair(ratio, (D)0);
     result = size < 1 ? result : size == 1 ? (D)__builtin_inf() : (D)__builtin_nan("");
-    return x == 0 ? x : __builtin_elementwise_copysign(result, x);
+    return size < (D)0x1p-27 ? x : __builtin_elementwise_copysign(result, x);
 }
 
 /* log(x) as a pair good to 2^-64 of itself, for x above zero and normal: as above, with the terms up to s^3 in pairs. */

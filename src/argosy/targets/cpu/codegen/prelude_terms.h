@@ -55,13 +55,14 @@ static const float64 TANH_TERMS[] = {
     -0x1.226e30afb3aedp-7, 0x1.d6d2d778760efp-9, -0x1.7d92a287295b8p-10, 0x1.349965c42f463p-11,
     -0x1.ea40ddd08a423p-13, 0x1.5fae82aa2859cp-14, -0x1.4c526b6b9d5ecp-16,
 };
-/* erf(x) / x - 1 in z = x^2 <= 1; 2^-56 */
+/* erf(x) / x - 1 in z = x^2 <= 1.5625; 2^-60 */
 static const float64 ERF_TERMS[] = {
-    0x1.06eba8214db69p-3, -0x1.812746b037a27p-2, 0x1.ce2f21a045b8ep-4, -0x1.b82ce313664fdp-6,
-    0x1.565bcd2fa87b9p-8, -0x1.c02db9e16843dp-11, 0x1.f9a3cf859e589p-14, -0x1.f4dec2a2caf6ep-17,
-    0x1.ba8213de94eedp-20, -0x1.647116d2df194p-23, 0x1.181158c43dc5fp-26, -0x1.e47e85a8b29f3p-30,
-    0x1.680ddab5c74fep-33,
+    0x1.06eba8214db69p-3, -0x1.812746b0379e7p-2, 0x1.ce2f21a042c0ep-4, -0x1.b82ce31289651p-6,
+    0x1.565bcd0e7ff51p-8, -0x1.c02db4034ab2cp-11, 0x1.f9a3273c1e6cfp-14, -0x1.f4d25fa6bc8d0p-17,
+    0x1.b9e6e03a0a844p-20, -0x1.5f7402026c63bp-23, 0x1.fcb289325a206p-27, -0x1.51183d3510aebp-30,
+    0x1.960fc2f7af266p-34, -0x1.9f1042e4fd26cp-38, 0x1.0dc0fafbed603p-42,
 };
+#define ERF_FIRST_LOW -0x1.ca38add6025p-57 /* what the first lacks */
 /* erfc(x) exp(x^2) (x + 2) in t = (x - 4) / (x + 4), 1 <= x <= 6.1; 2^-60 */
 static const float64 ERFC_TERMS[] = {
     0x1.a4dcc1e8d52acp-1, -0x1.d56a1ef27a87ap-2, 0x1.57d3eb460465ep-2, -0x1.b2de5e6584202p-3,
