@@ -161,6 +161,20 @@ def test_float32_pow(exact: bool, shape: str, cpu: str) -> None:
     check("pow", found, wanted, BOUNDS["pow"][1 if exact else 2], x, y)
 
 
+@every_level
+@pytest.mark.parametrize("vector", [False, True])
+@pytest.mark.parametrize("exponent", [2, 3])
+def test_small_powers_are_products(exponent: int, vector: bool, cpu: str) -> None:
+    constant = scalar.constant(exponent, FLOAT32, 16 if vector else 1)
+    text = scalar.apply("pow", ["x0", constant], [FLOAT32, FLOAT32], FLOAT32)
+    assert "pow" not in text
+    x = arguments("pow", FLOAT32)
+    with np.errstate(all="ignore"):
+        wanted = np.power(x.astype(np.float64), exponent)
+    found = Loops([Loop("power", (FLOAT32,), FLOAT32, text, vector)], cpu)("power", x)
+    check("pow", found, wanted, 0.51, x)
+
+
 def test_every_function_has_its_bound() -> None:
     elementary = {name for name, row in PRIMITIVES.items() if row.domain == "f" and row.signature == "same"}
     assert set(BOUNDS) == elementary - {"floor", "ceil", "round", "sqrt"} | {"pow"}

@@ -155,11 +155,20 @@ def _negative(call: _Call) -> str:
     return f"(-{call.args[0]})" if call.kind.is_float else _named("neg")(call)
 
 
+def _constants(value: int, dtype: DType) -> tuple[str, str]:
+    """How a number is written, alone and in every lane."""
+    return constant(value, dtype), constant(value, dtype, 16)
+
+
 def _power(call: _Call) -> str:
     base, exponent = call.types
     if base.is_integer and exponent.is_integer:
         wide = "uint64" if exponent.kind == "uint" else "int64"
         return f"pow_{base}({call.args[0]}, ({wide}){call.args[1]})"
+    if call.args[1] in _constants(2, base):
+        return f"({call.args[0]} * {call.args[0]})"
+    if base is FLOAT32 and call.args[1] in _constants(3, base):
+        return f"cube_float32({call.args[0]})"
     # numpy computes in the wider of both; float32 holds integers of up to 16 bits
     narrow = all(kind is FLOAT32 or (kind.bits <= 16 and not kind.is_float) for kind in call.types)
     wide_type = FLOAT32 if base is FLOAT32 and narrow else FLOAT64
