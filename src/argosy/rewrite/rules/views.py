@@ -184,7 +184,7 @@ def cancel_transposes_around_pointwise(build: Builder, root: Value, inner: Value
 
 def _untransposed(operand: Value, order: Sequence[int], inner: Value) -> Value | None:
     """What `transpose(operand, order)` is, where that needs no work; `inner` is the result of the formula."""
-    if not _ranked(operand) or operand.rank > inner.rank:
+    if not _ranked(operand) or not _ranked(inner) or operand.rank > inner.rank:
         return None
     if all(_is(dim, 1) for dim in operand.shape):
         return operand
