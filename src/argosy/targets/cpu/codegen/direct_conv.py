@@ -76,8 +76,8 @@ class Window:
 class Channels:
     """Which input channels the columns of a panel are sums over.
 
-    Of a grouped convolution a panel reads the blocks in which its groups lie, `depth` channels from a block on; what
-    is in them of other groups gets weights of zero. Otherwise it reads all channels.
+    Of a grouped convolution a panel reads the channels of the groups in which its columns lie, from the begin of a
+    block on; those of other groups among them get weights of zero. Otherwise it reads all channels.
     """
 
     source: DimLike
@@ -91,31 +91,31 @@ class Channels:
         return Channels(window.source[1], window.result[1], window.group, tile.columns)
 
     @property
-    def _sizes(self) -> tuple[int, int]:
-        """Input and output channels of a group."""
-        if not isinstance(self.source, int) or not isinstance(self.outputs, int) or self.source % LANES:
-            raise DeclinedError("groups of channels that are no whole blocks")
-        return self.source // self.group, self.outputs // self.group
+    def spans(self) -> list[tuple[int, int]]:
+        """For each panel of a grouped convolution the first block that it reads, and how many channels from there."""
+        if not isinstance(self.source, int) or not isinstance(self.outputs, int):
+            raise DeclinedError("groups of symbolic size")
+        mine, its = self.source // self.group, self.outputs // self.group
+        spans = []
+        for first in range(0, self.outputs, self.columns):
+            last = min(first + self.columns, self.outputs) - 1
+            block = first // its * mine // LANES
+            spans.append((block, (last // its + 1) * mine - block * LANES))
+        return spans
 
     @property
     def depth(self) -> DimLike:
-        """Channels that a panel reads."""
-        if self.group == 1:
-            return self.source
-        mine, its = self._sizes
-        spans = []
-        for first in range(0, its * self.group, self.columns):
-            last = min(first + self.columns, its * self.group) - 1
-            spans.append(-(-(last // its + 1) * mine // LANES) - first // its * mine // LANES)
-        return max(spans, default=0) * LANES
+        """The most channels that a panel reads."""
+        return self.source if self.group == 1 else max((count for _, count in self.spans), default=0)
 
-    def first_block(self, panel: str) -> str:
-        """The first block that a panel reads, as C."""
+    def declare(self, text: CText) -> None:
+        """Declare for the panel `panel` the first block that it reads, `base`, and its channels, `depth`."""
         if self.group == 1:
-            return "0"
-        mine, its = self._sizes
-        most = mine * self.group // LANES - int(self.depth) // LANES
-        return f"min_int64({panel} * {self.columns} / {its} * {mine} / {LANES}, {most})"
+            text.line(f"const int64 base = 0, depth = {text.dim(self.source)};")
+            return
+        blocks, depths = (", ".join(map(str, column)) for column in zip(*self.spans, strict=True))
+        text.line(f"static const int32 bases[] = {{{blocks}}}, depths[] = {{{depths}}};")
+        text.line("const int64 base = bases[panel], depth = depths[panel];")
 
 
 def weights_type(window: Window, outputs: DimLike, tile: Tile) -> TensorType:
@@ -135,8 +135,10 @@ def pack_weights(module: Module, weight: Value, window: Window, tile: Tile) -> K
     with share(writer, "unit", total):
         count = text.dim(channels.depth)
         text.line(f"const int64 panel = unit / {count}, channel = unit % {count};")
-        text.line(f"const int64 begin = channel / {LANES} * {LANES}, size = min_int64({LANES}, {count} - begin);")
-        text.line(f"const int64 whole = {channels.first_block('panel')} * {LANES} + channel;")
+        channels.declare(text)
+        text.line("if (channel >= depth) continue;")
+        text.line(f"const int64 begin = channel / {LANES} * {LANES}, size = min_int64({LANES}, depth - begin);")
+        text.line(f"const int64 whole = base * {LANES} + channel;")
         with text.loop("tap", "0", text.dim(taps)):
             decompose(text, "tap", kernel, 2)
             row = f"((panel * {count} + begin) * {text.dim(taps)} + tap * size + channel - begin)"
@@ -144,11 +146,8 @@ def pack_weights(module: Module, weight: Value, window: Window, tile: Tile) -> K
             with text.loop("lane", "0", str(tile.columns)), writer.elements.scope():
                 text.line(f"const int64 i0 = panel * {tile.columns} + lane;")
                 text.line(f"if (i0 >= {text.dim(outputs)}) {{ to[lane] = 0; continue; }}")
-                text.line(
-                    "const int64 i1 = whole"
-                    + ("" if window.group == 1 else f" - i0 / {text.dim(outputs // window.group)} * {text.dim(own)}")
-                    + ";"
-                )
+                before = f" - i0 / {text.dim(outputs // window.group)} * {text.dim(own)}" if window.group > 1 else ""
+                text.line(f"const int64 i1 = whole{before};")
                 text.line(f"if (i1 < 0 || i1 >= {text.dim(own)}) {{ to[lane] = 0; continue; }}")
                 element = writer.elements.of(weight, maps.identity(weight.shape))
                 text.line(f"to[lane] = (float32){element};")
@@ -208,9 +207,10 @@ def conv_kernel(
                 text.line(f"if (block >= {text.dim(blocks)}) break;")
                 text.line(f"float32 *image = y0 + (i0 * {text.dim(blocks)} + block) * {plane} * {LANES};")
                 zero_halo(text, result, shape[2:], "image")
-        _tile_place(text, window, tiling, source, Channels.of(window, tile).first_block("panel"))
-        depth = text.dim(product(window.kernel) * channels)
-        text.line(f"const float32 *restrict b = temporary1 + panel * {depth} * {tile.columns};")
+        Channels.of(window, tile).declare(text)
+        _tile_place(text, window, tiling, source)
+        step = text.dim(product(window.kernel) * channels)
+        text.line(f"const float32 *restrict b = temporary1 + panel * {step} * {tile.columns};")
         text.line(f"float32x16 sums[{tile.rows * tile.vectors}];")
         with text.block("switch (lines * 64 + pixels)"):
             for (lines, pixels), call in calls.items():
@@ -235,7 +235,7 @@ def conv_kernel(
     return replace(kernel, text=functions + kernel.text)
 
 
-def _tile_place(text: CText, window: Window, tiling: _Tiling, source: Blocked, block: str) -> None:
+def _tile_place(text: CText, window: Window, tiling: _Tiling, source: Blocked) -> None:
     """Declare the first line and pixel of a tile, its size, and `a`, the input pixel under its first one."""
     shape, spatial = window.result, window.source[2:]
     width, count = text.dim(shape[-1]), text.dim(product(shape[2:-1]))
@@ -253,7 +253,7 @@ def _tile_place(text: CText, window: Window, tiling: _Tiling, source: Blocked, b
             places.append(maps.axis_index(axis + 2, shape[axis + 2]) * stride - pad)
         text.line(f"pixel = {text.dim(source.pixel(spatial, places))};")
     blocks, plane = text.dim(ceildiv(window.source[1], LANES)), text.dim(source.plane(spatial))
-    text.line(f"const float32 *restrict a = temporary0 + ((i0 * {blocks} + {block}) * {plane} + pixel) * {LANES};")
+    text.line(f"const float32 *restrict a = temporary0 + ((i0 * {blocks} + base) * {plane} + pixel) * {LANES};")
 
 
 def _functions(
@@ -284,8 +284,13 @@ def _functions(
 
     steps = source.steps(spatial)
     plane = number("plane", source.plane(spatial) * LANES)
-    number("depth", channels)
     blocks, tail = depth_of(channels)
+    if window.group > 1 and len({count for _, count in Channels.of(window, tile).spans}) > 1:
+        blocks, tail = f"depth / {LANES}", f"depth % {LANES}"
+        parameters.append("depth")
+        arguments.append("depth")
+    else:
+        number("depth", channels)
     moves = [
         number(f"move{axis}", step * (dilation * LANES))
         for axis, (step, dilation) in enumerate(zip(steps, window.dilations, strict=True))

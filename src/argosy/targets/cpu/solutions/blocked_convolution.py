@@ -108,14 +108,19 @@ class DirectConvolution(_BlockedConvolution):
     rank = 1
 
     def declines(self, problem: Problem, window: Window) -> str:
-        try:
-            Channels.of(window, self.configs(problem)[0]).first_block("0")
-        except DeclinedError as declined:
-            return str(declined)
+        counts = (window.source[1], window.result[1])
+        if window.group > 1 and any(not isinstance(count, int) for count in counts):
+            return "it has groups of symbolic size"
         return ""
 
     def configs(self, problem: Problem) -> Sequence[Tile]:
-        return (tile_for(problem.arch, FLOAT32, problem.anchor_instruction.result().shape[1]),)
+        window = Window.of(problem.anchor_instruction)
+        wide = tile_for(problem.arch, FLOAT32, window.result[1])
+        if window.group == 1:
+            return (wide,)
+        # Narrow panels cut fewer groups in two, so that less is multiplied by zero.
+        tiles = {wide, tile_for(problem.arch, FLOAT32, LANES)}
+        return sorted(tiles, key=lambda tile: (_multiplications(window, tile), -tile.columns))
 
     def halo(self, problem: Problem, config: Tile) -> Blocked:
         return Window.of(problem.anchor_instruction).halo
@@ -204,6 +209,11 @@ class WinogradConvolution(_BlockedConvolution):
         layout: Blocked,
     ) -> Kernel:  # fmt: skip
         return winograd_kernel(module, problem.anchor_instruction, config, source, images, layout)
+
+
+def _multiplications(window: Window, tile: Tile) -> int:
+    """Multiplications for each place of the window and pixel of the result, those by zero too."""
+    return sum(depth * tile.columns for _, depth in Channels.of(window, tile).spans)
 
 
 def preferred_image(part: Part, given: Value | None, index: int) -> Blocked | None:
