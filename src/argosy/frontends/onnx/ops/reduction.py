@@ -175,6 +175,8 @@ def softmax(node: Node) -> Value:
 def _hardmax(node: Node, x: Value, axis: int) -> Value:
     """1 where the first greatest element along `axis` is, 0 elsewhere."""
     axis = normalize_axis(axis, x.rank)
+    if any(isinstance(size, int) and size == 0 for size in x.shape):
+        return x  # of nothing, nothing is the greatest
     place = node.add(ArgReduce("max", axis), x)
     size = node.add(DimValues((x.shape[axis],), scalar=True))
     places = node.add(Range(), node.constant(0, INT64), size, node.constant(1, INT64))
