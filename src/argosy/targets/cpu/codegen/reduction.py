@@ -14,6 +14,7 @@ from argosy.ir.access import axis_index
 from argosy.ir.dim import DimLike, Symbol, symbol_dim
 from argosy.ir.dtype import FLOAT64, INT64, DType
 from argosy.ir.module import Instruction, Module, Value
+from argosy.ops.operands import length, numbers
 from argosy.ops.reduce import ArgReduce, Reduce
 from argosy.ops.shapes import normalize_axis, product
 from argosy.targets.cpu.codegen import scalar
@@ -50,9 +51,10 @@ def _axes(anchor: Instruction, source: Value) -> tuple[int, ...]:
         return (normalize_axis(op.axis, source.rank),)
     if not isinstance(op, Reduce):
         raise DeclinedError(f"{op.name} is no reduction")
-    if op.axes is None and len(anchor.operands) > 1 and anchor.operands[1] is not None:
+    by = anchor.operands[1] if len(anchor.operands) > 1 else None
+    given = () if op.axes is None and (by is None or length(by) == 0) else numbers(op.axes, by)
+    if given is None:
         raise DeclinedError("the axes are known only when the program runs")
-    given = op.axes or ()
     if not given:
         return () if op.noop_with_empty_axes else tuple(range(source.rank))
     return tuple(sorted({normalize_axis(axis, source.rank) for axis in given}))
