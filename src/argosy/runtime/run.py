@@ -14,6 +14,7 @@ import numpy as np
 
 from argosy.artifact.plan import CarriedRecord, CollectedRecord, CopyStep, RunStep, ShapeStep
 from argosy.errors import ArgosyError, ArtifactError, InternalError
+from argosy.ir import dim as dims
 from argosy.ir.dim import Symbol
 from argosy.ir.interpreter import Observer, evaluate
 from argosy.ir.op import Env
@@ -273,7 +274,9 @@ class Run:
     def _stacked(self, elements: list[Any], entry: CollectedRecord) -> Any:
         if elements:
             return np.stack(elements, entry.axis)
-        kind = self._table[entry.result].type
-        shape = [size if isinstance(size, int) else 0 for size in getattr(kind, "dims", None) or (0,)]
+        kind = self._table[entry.result].tensor
+        # What only an iteration could tell counts as empty.
+        bound = [dims.substitute(size, self._env.symbols) for size in kind.shape]
+        shape = [size if isinstance(size, int) else 0 for size in bound]
         shape[entry.axis] = 0
-        return np.empty(shape, getattr(kind, "dtype").numpy)  # noqa: B009 - a collected value is a tensor
+        return np.empty(shape, kind.dtype.numpy)
