@@ -100,29 +100,58 @@ BY_FLOAT64(cos)
 #undef I
 #undef P
 
-/* Large angles are rare: one among sixteen sends all of them the long way. */
-#define SINGLE_ANGLE(NAME, TURN)                                                          \
-    static inline __attribute__((noinline)) float32 NAME##_large(float32 x) { return narrow(NAME##_float64(widen(x))); } \
-    OVERLOAD float32 NAME##_float32(float32 x) {                                          \
-        int32 n;                                                                          \
-        if (!(__builtin_elementwise_abs(x) < 0x1p17f)) return NAME##_large(x);            \
-        pair_float32 r = reduce_small_angle(x, &n);                                       \
-        float32 result = sin_of_angle(r, n + TURN);                                       \
-        return x == 0 && !TURN ? x : result;                                              \
-    }                                                                                     \
-    OVERLOAD float32x16 NAME##_float32(float32x16 x) {                                    \
-        int32x16 n;                                                                       \
-        int32x16 large = __builtin_elementwise_abs(x) >= 0x1p17f;                         \
-        pair_float32x16 r = reduce_small_angle(x, &n);                                    \
-        float32x16 result = sin_of_angle(r, n + TURN);                                    \
-        if (__builtin_reduce_or(large))                                                   \
-            for (int lane = 0; lane < 16; ++lane)                                         \
-                if (large[lane]) result[lane] = NAME##_large(x[lane]);                    \
-        return TURN ? result : x == 0 ? x : result;                                       \
-    }
-SINGLE_ANGLE(sin, 0)
-SINGLE_ANGLE(cos, 1)
-#undef SINGLE_ANGLE
+#ifdef __AVX2__ /* it gathers rows of a table */
+#include "prelude_turns.h"
+#define reduce_single_angle reduce_any_angle
+#else
+static inline __attribute__((noinline)) pair_float32 reduce_wide_angle(float32 x, int32 *n) {
+    int64 quadrant;
+    pair_float64 r = reduce_angle(widen(x), &quadrant);
+    float32 hi = narrow(r.hi);
+    *n = low_half(quadrant);
+    return (pair_float32){hi, narrow(r.hi - widen(hi))};
+}
+INLINE pair_float32 reduce_single_angle(float32 x, int32 *n) {
+    return __builtin_elementwise_abs(x) < 0x1p17f ? reduce_small_angle(x, n) : reduce_wide_angle(x, n);
+}
+#endif
+
+/* Of vectors, lanes beyond the short way go one by one: they are rare. */
+INLINE pair_float32x16 reduce_single_angles(float32x16 x, int32x16 *n) {
+    pair_float32x16 r = reduce_small_angle(x, n);
+    int32x16 large = __builtin_elementwise_abs(x) >= 0x1p17f;
+    if (__builtin_reduce_or(large))
+        for (int lane = 0; lane < 16; ++lane)
+            if (large[lane]) {
+                int32 quadrant;
+                pair_float32 angle = reduce_single_angle(x[lane], &quadrant);
+                r.hi[lane] = angle.hi, r.lo[lane] = angle.lo, (*n)[lane] = quadrant;
+            }
+    return r;
+}
+
+OVERLOAD float32 sin_float32(float32 x) {
+    int32 n;
+    pair_float32 r = reduce_single_angle(x, &n);
+    float32 result = sin_of_angle(r, n);
+    return x == 0 ? x : result;
+}
+OVERLOAD float32 cos_float32(float32 x) {
+    int32 n;
+    pair_float32 r = reduce_single_angle(x, &n);
+    return sin_of_angle(r, n + 1);
+}
+OVERLOAD float32x16 sin_float32(float32x16 x) {
+    int32x16 n;
+    pair_float32x16 r = reduce_single_angles(x, &n);
+    float32x16 result = sin_of_angle(r, n);
+    return x == 0 ? x : result;
+}
+OVERLOAD float32x16 cos_float32(float32x16 x) {
+    int32x16 n;
+    pair_float32x16 r = reduce_single_angles(x, &n);
+    return sin_of_angle(r, n + 1);
+}
 #endif
 #undef BY_FLOAT64
 
