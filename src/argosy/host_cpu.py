@@ -6,10 +6,7 @@ Features have one name each, whatever the system calls them: those of compilers 
 
 from __future__ import annotations
 
-import ctypes
-import ctypes.util
 import os
-import platform
 import sys
 from functools import lru_cache
 from pathlib import Path
@@ -41,6 +38,8 @@ _SYSCTL: Final = {
 
 def isa() -> str:
     """The instruction set, as compilers call it: `x86_64`, `aarch64`, or what the system says."""
+    import platform  # noqa: PLC0415 - the standard library's slowest import here
+
     machine = platform.machine().lower()
     return _ISAS.get(machine, machine)
 
@@ -72,6 +71,8 @@ def features_in(cpuinfo: str) -> frozenset[str]:
 
 def _features_by_sysctl() -> frozenset[str]:
     """macOS: a key for each feature of ARM cores, lists of words for those of Intel."""
+    import ctypes.util  # noqa: PLC0415 - for macOS alone
+
     library = ctypes.CDLL(ctypes.util.find_library("c"))
 
     def ask(name: str) -> bytes:

@@ -6,7 +6,6 @@ hold them are imported on first use by walking one package, so that there is no 
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import pkgutil
 import threading
@@ -23,6 +22,8 @@ V = TypeVar("V")
 
 def did_you_mean(word: str, known: list[str]) -> str:
     """`did you mean 'x'?` for the nearest known word, or an empty string."""
+    import difflib  # noqa: PLC0415 - only a mistake gets here
+
     near = difflib.get_close_matches(word, known, n=1, cutoff=0.6)
     if not near:
         folded = {name.lower(): name for name in known}

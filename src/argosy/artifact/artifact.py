@@ -6,14 +6,13 @@ import io
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import msgspec
 import numpy as np
 
 from argosy import __version__
 from argosy.artifact.artifact_file import ArtifactFile
-from argosy.artifact.artifact_writer import Content, EntryOf, array_bytes, write_artifact, write_weights
 from argosy.artifact.decode import decode_program
 from argosy.artifact.manifest import (
     PROGRAM_ENTRY,
@@ -24,7 +23,6 @@ from argosy.artifact.manifest import (
     variant_folder,
     weight_entry,
 )
-from argosy.artifact.merge import merge
 from argosy.artifact.plan import PLAN, PlanRecord
 from argosy.artifact.program import PROGRAM, LiteralRef, ProgramRecord
 from argosy.artifact.weights import Supplied
@@ -32,6 +30,9 @@ from argosy.errors import ArtifactError, UsageError
 from argosy.ir.dtype import dtype
 from argosy.ir.literal import Literal
 from argosy.ir.program import Program
+
+if TYPE_CHECKING:
+    from argosy.artifact.artifact_writer import Content
 
 __all__ = ["PRODUCER", "Artifact", "CompiledVariant"]
 
@@ -132,7 +133,7 @@ class Artifact:
             if found.shape == ref.dims and found.dtype.name == ref.dtype:
                 return found
             # Equal bytes may serve under another type.
-            return Literal.packed(dtype(ref.dtype), ref.dims, np.frombuffer(array_bytes(found.stored), np.uint8))
+            return Literal.packed(dtype(ref.dtype), ref.dims, found.stored.view(np.uint8))
         if self._file is None:
             raise ArtifactError(f"it has no weight {ref.sha256}", where=self.where)
         raw = self._file.weight(ref.sha256)
@@ -146,12 +147,16 @@ class Artifact:
         EnvironmentError_ where the disk refuses.
         """
         manifest, contents = self._contents(Path(path), weights or self._storage)
+        from argosy.artifact.artifact_writer import write_artifact  # noqa: PLC0415 - a machine that only runs writes nothing
+
         write_artifact(path, manifest, contents)
 
     def to_bytes(self) -> bytes:
         """The file as bytes, weights embedded."""
         buffer = io.BytesIO()
         manifest, contents = self._contents(None, "embed")
+        from argosy.artifact.artifact_writer import write_artifact  # noqa: PLC0415 - as in save
+
         write_artifact(buffer, manifest, contents)
         return buffer.getvalue()
 
@@ -161,6 +166,8 @@ class Artifact:
         All must hold the same program and weights; raises ArtifactError naming every difference.
         """
         files = [artifact.as_file() for artifact in (self, *others)]
+        from argosy.artifact.merge import merge  # noqa: PLC0415 - as in save
+
         merge(files, path, producer=PRODUCER)
         return Artifact.open(path)
 
@@ -169,6 +176,8 @@ class Artifact:
         return self._file or ArtifactFile.open(self.to_bytes())
 
     def _contents(self, path: Path | None, weights: str) -> tuple[Manifest, dict[str, Content]]:
+        from argosy.artifact.artifact_writer import EntryOf, array_bytes  # noqa: PLC0415 - as in save
+
         contents: dict[str, Content] = {}
         if self._file is not None:
             for name, record in self._file.manifest.entries.items():
@@ -200,6 +209,8 @@ class Artifact:
             raise UsageError(
                 f"the weights can't go to {weights!r}", hint="give a plain file name: it is written beside the artifact"
             )
+        from argosy.artifact.artifact_writer import array_bytes, write_weights  # noqa: PLC0415 - as in save
+
         raw = {digest: array_bytes(literal.stored) for digest, literal in self._weights.items()}
         offsets = write_weights(path.parent / name, raw)
         return {

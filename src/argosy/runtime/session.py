@@ -5,9 +5,8 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from threading import BoundedSemaphore, Lock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -28,6 +27,9 @@ from argosy.runtime.executor import Runnable
 from argosy.runtime.forking import survive_forks
 from argosy.runtime.inputs import check_inputs
 from argosy.runtime.selection import Choice, select
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future, ThreadPoolExecutor
 
 __all__ = ["Session"]
 
@@ -133,6 +135,8 @@ class Session:
         """Start a run and return a future for its outputs. `stream` is for GPU variants, which order work on it."""
         if stream is not None:
             raise DeviceError(f"{self.variant} has no streams", hint="leave the stream out")
+        from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - most sessions never need it
+
         with self._lock:
             if self._pool is None:
                 self._pool = ThreadPoolExecutor(max_workers=os.cpu_count() or 1, thread_name_prefix="argosy")

@@ -11,7 +11,6 @@ import _ctypes
 import contextlib
 import ctypes
 import os
-import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -166,6 +165,8 @@ def _from_memory(content: bytes) -> tuple[Any, int]:
 
 
 def _from_file(content: bytes) -> tuple[Any, None]:
+    import tempfile  # noqa: PLC0415 - only where memory files are missing
+
     with tempfile.TemporaryDirectory(prefix="argosy-", ignore_cleanup_errors=True) as folder:
         path = Path(folder) / "kernels.so"
         path.write_bytes(content)
