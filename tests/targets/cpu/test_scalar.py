@@ -182,6 +182,42 @@ def test_constants_fill_vectors() -> None:
     assert (library("add", x) == x + np.float32(0.1)).all()
 
 
+def masked(name: str) -> tuple[str, int]:
+    """A use of a primitive as vectors of float32, comparisons steering a selection; how many inputs it has."""
+    row = PRIMITIVES[name]
+    arguments = [f"x{index}" for index in range(row.arity)]
+    if name == "select":
+        return scalar.apply(name, ["(x0 < x1)", "x0", "x1"], [BOOL, FLOAT32, FLOAT32], FLOAT32), 2
+    if "b" in row.domain and "f" not in row.domain:
+        masks = [f"({argument} < 1)" for argument in arguments]
+        text = scalar.apply(name, masks, [BOOL] * row.arity, BOOL)
+        return scalar.apply("convert", [text], [BOOL], FLOAT32), row.arity
+    text = scalar.apply(
+        name, arguments, [FLOAT32] * row.arity, BOOL if row.signature in ("compare", "test") else FLOAT32
+    )
+    if row.signature in ("compare", "test"):
+        text = scalar.apply("convert", [text], [BOOL], FLOAT32)
+    return text, row.arity
+
+
+FLOATS = [name for name, row in PRIMITIVES.items() if set(row.domain) & {"f", "b"} and name != "convert"]
+
+
+@needs_compiler
+@every_level
+@pytest.mark.parametrize("exact", [False, True])
+def test_one_text_serves_scalars_and_vectors(exact: bool, cpu: str) -> None:
+    loops = [
+        Loop(f"{name}_{vector}", (FLOAT32,) * masked(name)[1], FLOAT32, masked(name)[0], vector)
+        for name in FLOATS
+        for vector in (False, True)
+    ]
+    library = Loops(loops, cpu, exact=exact)
+    for name in FLOATS:
+        values = samples((FLOAT32,) * masked(name)[1])
+        assert equal(library(f"{name}_True", *values), library(f"{name}_False", *values)).all(), name
+
+
 def test_strings_are_refused() -> None:
     with pytest.raises(InternalError, match="strings"):
         scalar.storage_type(STRING)

@@ -58,6 +58,19 @@ FMOD_RULES(float32, float32, int32, uint32, 24, 40)
 FMOD_RULES(float64, float64, int64, uint64, 53, 11)
 #undef FMOD_RULES
 
+/* Of vectors lane by lane: no machine divides so. */
+#define LANES_RULE(NAME)                                                                  \
+    OVERLOAD float32x16 NAME##_float32(float32x16 a, float32x16 b) {                      \
+        for (int lane = 0; lane < 16; ++lane) a[lane] = NAME##_float32(a[lane], b[lane]); \
+        return a;                                                                         \
+    }
+LANES_RULE(fmod)
+LANES_RULE(mod)
+#undef LANES_RULE
+
+OVERLOAD float32 bool_to_float32(bool x) { return x; }
+OVERLOAD float32x16 bool_to_float32(int32x16 mask) { return mask ? (float32x16)1 : (float32x16)0; }
+
 /* What C says of pow at the edges, given |x|^y, for x and y as they are. */
 #define POW_EDGES(T, F)                                                                   \
     OVERLOAD T pow_edges_##F(T x, T y, T power) {                                         \

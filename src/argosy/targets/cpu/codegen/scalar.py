@@ -194,6 +194,8 @@ def _converted(value: str, source: DType, target: DType) -> str:
         return f"(({target}){{{_converted(value, source, part)}, 0}})"
     if target.kind == "bool":
         return f"({value} != 0)"
+    if source.kind == "bool" and target is FLOAT32:
+        return f"bool_to_float32({value})"  # of masks too
     if target.compute is not target:
         return f"{target.compute}_to_{target}({_to_compute(value, source, target)})"
     if source.is_float and target.is_integer:
