@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from argosy.targets.cpu.codegen.kernel import Kernel
-from argosy.targets.cpu.codegen.softmax import softmax_loops
+from argosy.targets.cpu.codegen.softmax import softmax_loops, softmax_rows
 from argosy.targets.cpu.solution import OneKernel, Problem, register_solution
 
-__all__ = ["SoftmaxLoops"]
+__all__ = ["SoftmaxLoops", "SoftmaxRows"]
 
 
 @register_solution
@@ -18,3 +18,15 @@ class SoftmaxLoops(OneKernel):
 
     def kernel(self, problem: Problem) -> Kernel:
         return softmax_loops(problem.module, problem.anchor_instruction)
+
+
+@register_solution
+class SoftmaxRows(OneKernel):
+    """Vectors along the last axis."""
+
+    name = "softmax rows"
+    anchors = frozenset({"softmax"})
+    rank = 1
+
+    def kernel(self, problem: Problem) -> Kernel:
+        return softmax_rows(problem.module, problem.anchor_instruction)
