@@ -16,16 +16,12 @@ from argosy.artifact.plan import (
     BindingRecord,
     Block,
     BufferRecord,
-    CallStep,
     CodeRecord,
     CopyStep,
     EvaluateStep,
     InputDim,
     PlanRecord,
-    PointerArgument,
     PrepareRecord,
-    RunStep,
-    ScalarArgument,
     ShapeEntry,
     ShapeStep,
     Step,
@@ -33,9 +29,9 @@ from argosy.artifact.plan import (
 )
 from argosy.errors import CompileError
 from argosy.ir.dim import DimLike, lone_symbol
-from argosy.ir.dtype import INT64, UINT8
+from argosy.ir.dtype import UINT8
 from argosy.ir.literal import Literal
-from argosy.ir.module import Constant, Instruction, Module, Parameter, Value
+from argosy.ir.module import Constant, Instruction, Module, Value
 from argosy.ir.types import TensorType, Type, type_symbols
 from argosy.ops.fused import Fused
 from argosy.options import CompileOptions
@@ -43,13 +39,14 @@ from argosy.passes.fuse_loops import ANCHORS
 from argosy.targets.cpu.arch import CpuArch
 from argosy.targets.cpu.codegen.element import DeclinedError
 from argosy.targets.cpu.codegen.kernel import Kernel
-from argosy.targets.cpu.codegen.reorder import from_blocked, image_shape, to_blocked, whole
 from argosy.targets.cpu.codegen.sub_byte import pack_kernel, unpack_kernel
 from argosy.targets.cpu.control import lower_control
+from argosy.targets.cpu.draft import Draft, Image
 from argosy.targets.cpu.layout import Blocked
-from argosy.targets.cpu.solution import Problem, Solution, solutions_for
+from argosy.targets.cpu.problem import in_memory, is_numeric, lone_module, readers_of, solutions_of
+from argosy.targets.cpu.solution import Problem, Solution
 
-__all__ = ["LoweredModule", "lone_module", "lower_module"]
+__all__ = ["LoweredModule", "lower_module"]
 
 log = logging.getLogger("argosy.cpu")
 _ALIASES = frozenset({"reshape", "squeeze", "unsqueeze"})
@@ -71,134 +68,6 @@ def lower_module(module: Module, arch: CpuArch, options: CompileOptions) -> Lowe
     return _Lowering(module, arch, options).run()
 
 
-class _Draft:
-    """What the steps of one instruction are written into; nothing counts before `commit`."""
-
-    def __init__(self, lowering: _Lowering, instruction: Instruction) -> None:
-        self.lowering = lowering
-        self.instruction = instruction
-        self.body: list[Step] = []
-        self.before: list[Step] = []
-        self.made: list[int] = []
-        self.kernels: list[Kernel] = []
-        self.results: dict[int, int] = {}
-        self.layouts: dict[int, Blocked] = {}
-        self.numbers: dict[Value, int] = {}
-        self.images: dict[Value, list[_Image]] = {}
-
-    def operand(self, index: int) -> int:
-        """The buffer of parameter `index` of the problem's module."""
-        return self.row_major(self._present()[index])
-
-    def row_major(self, value: Value) -> int:
-        """The buffer of a value in row-major order; a blocked image is taken back."""
-        number = self.lowering.held(value, self.numbers)
-        if number is None:
-            image = self.lowering.images(value, self.images)[0]
-            number = self.numbers[value] = self.lowering.memory(value.type)
-            self.call(from_blocked(value.tensor, image.layout), [image.number], [number])
-        return number
-
-    def blocked(self, index: int, need: Blocked, axes: tuple[int | None, ...] | None = None) -> tuple[int, Blocked]:
-        """Parameter `index` as a blocked image that covers `need`."""
-        value = self._present()[index]
-        axes = tuple(range(value.rank)) if axes is None else axes
-        for image in self.lowering.images(value, self.images):
-            if image.axes == axes and image.layout.covers(need):
-                return image.number, image.layout
-        kernel, reads = to_blocked(whole(value.tensor), need, axes), [self.row_major(value)]
-        kind = need.kind(image_shape(value.shape, axes))
-        if self.is_weight(index):
-            number = self.prepared(kernel, reads, kind)
-        else:
-            number = self.lowering.memory(kind)
-            self.call(kernel, reads, [number])
-        self.images.setdefault(value, []).append(_Image(axes, need, number))
-        return number, need
-
-    def blocked_result(self, layout: Blocked, index: int = 0) -> int:
-        """The buffer of a result that is written in a blocked layout."""
-        if index not in self.results:
-            value = self.instruction.result(index)
-            self.results[index] = self.lowering.memory(layout.kind(value.shape))
-            self.layouts[index] = layout
-        return self.results[index]
-
-    def wanted(self, index: int = 0) -> Blocked | None:
-        """The blocked layout that the readers of a result would like."""
-        return self.lowering.wanted(self.instruction.result(index))
-
-    def _present(self) -> list[Value]:
-        return [operand for operand in self.instruction.operands if operand is not None]
-
-    def result(self, index: int = 0) -> int:
-        """The buffer of a result."""
-        if index not in self.results:
-            self.results[index] = self.lowering.memory(self.instruction.types[index])
-        return self.results[index]
-
-    def is_weight(self, index: int) -> bool:
-        """Whether a parameter is a weight, in a body one of the outside too."""
-        return self.lowering.is_weight(self._present()[index])
-
-    def temporary(self, kind: TensorType) -> int:
-        """A buffer for the steps of this op."""
-        return self.lowering.memory(kind)
-
-    def run_number(self) -> int:
-        """A buffer with the number of the run."""
-        number = self.temporary(TensorType(INT64, ()))
-        self.body.append(RunStep(number))
-        return number
-
-    def undefined(self, index: int = 0) -> Sequence[tuple[str, int]]:
-        """Symbols that only this op gives a value: their names and axes in a result."""
-        return self.lowering.undefined(self.instruction.types[index])
-
-    def prepared(self, kernel: Kernel, reads: Sequence[int], kind: TensorType) -> int:
-        """A buffer made from weights, once at load."""
-        number = self.lowering.buffer("prepared", kind)
-        self.before.append(self._step(kernel, reads, [number]))
-        self.made.append(number)
-        return number
-
-    def call(self, kernel: Kernel, reads: Sequence[int], writes: Sequence[int]) -> None:
-        """Append a call."""
-        self.body.append(self._step(kernel, reads, writes))
-
-    def define(self, symbol: str, buffer: int, axis: int | None = None, element: int = 0) -> None:
-        """Bind a data-dependent symbol."""
-        self.body.append(ShapeStep(symbol, buffer, axis, element))
-
-    def _step(self, kernel: Kernel, reads: Sequence[int], writes: Sequence[int]) -> CallStep:
-        self.kernels.append(kernel)
-        pointers = [PointerArgument(8 * slot, number) for slot, number in enumerate((*reads, *writes))]
-        scalars = [
-            ScalarArgument(8 * (len(pointers) + slot), "int64", self.lowering.symbol_text(name))
-            for slot, name in enumerate(kernel.symbols)
-        ]
-        return CallStep(
-            0,
-            kernel.entry,
-            self.lowering.size(kernel.chunks),
-            8 * (len(pointers) + len(scalars)),
-            (*pointers, *scalars),
-            tuple(reads),
-            tuple(writes),
-            kernel.scratch,
-            self.instruction.source,
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class _Image:
-    """A blocked form of a value: axis i of the image is axis `axes[i]` of the value."""
-
-    axes: tuple[int | None, ...]
-    layout: Blocked
-    number: int
-
-
 class _Lowering:
     def __init__(self, module: Module, arch: CpuArch, options: CompileOptions) -> None:
         self._module = module
@@ -207,8 +76,8 @@ class _Lowering:
         self._encoder = Encoder()
         self._buffers: list[BufferRecord] = []
         self._numbers: dict[Value, int] = {}
-        self._images: dict[Value, list[_Image]] = {}
-        self._readers = _readers(module)
+        self._images: dict[Value, list[Image]] = {}
+        self._readers = readers_of(module)
         self._bound: set[str] = set()
         self._early: frozenset[str] = frozenset()
         self._kernels: dict[str, Kernel] = {}
@@ -281,9 +150,9 @@ class _Lowering:
 
     def _unpacked(self, instruction: Instruction, kind: Type, number: int) -> int:
         """A buffer that may hold several elements to a byte with one to a byte."""
-        if not isinstance(kind, TensorType) or not kind.dtype.is_packed or not _numeric(kind):
+        if not isinstance(kind, TensorType) or not kind.dtype.is_packed or not is_numeric(kind):
             return number
-        draft = _Draft(self, instruction)
+        draft = Draft(self, instruction)
         if self._buffers[number].kind == "weight":
             held = draft.prepared(unpack_kernel(kind), [number], kind.with_dtype(UINT8))
         else:
@@ -295,7 +164,7 @@ class _Lowering:
     def _packed(self, value: Value) -> int:
         """The buffer of a value as the outside sees it: several elements to a byte where they are that short."""
         number, kind = self.number(value), value.type
-        if not isinstance(kind, TensorType) or not kind.dtype.is_packed or not _numeric(kind):
+        if not isinstance(kind, TensorType) or not kind.dtype.is_packed or not is_numeric(kind):
             return number
         held = self._raw_memory(kind)
         self.call(value.instruction, pack_kernel(kind), [number], [held])
@@ -310,7 +179,7 @@ class _Lowering:
     def number(self, value: Value) -> int:
         """The buffer of a value in row-major order."""
         if value not in self._numbers:
-            draft = _Draft(self, value.instruction)
+            draft = Draft(self, value.instruction)
             draft.row_major(value)
             self._commit(draft)
         return self._numbers[value]
@@ -324,7 +193,7 @@ class _Lowering:
         """The buffer of a value in row-major order, where there is one, here or in what a draft `made`."""
         return made.get(value, self._numbers.get(value))
 
-    def images(self, value: Value, made: Mapping[Value, list[_Image]]) -> list[_Image]:
+    def images(self, value: Value, made: Mapping[Value, list[Image]]) -> list[Image]:
         """The blocked forms of a value, here and in what a draft `made`."""
         return [*self._images.get(value, []), *made.get(value, [])]
 
@@ -332,10 +201,10 @@ class _Lowering:
         """The least blocked layout that covers what the readers of a value would like; None where none would."""
         found: Blocked | None = None
         for reader, index in self._readers.get(value, []):
-            if not _in_memory(reader):
+            if not in_memory(reader):
                 continue
             problem = self._problem(reader)
-            liked = (solution.prefers(problem, index) for solution in self._solutions(reader))
+            liked = (solution.prefers(problem, index) for solution in solutions_of(reader))
             layout = next((layout for layout in liked if layout is not None), None)
             if layout is not None:
                 found = layout if found is None else found.merged(layout)
@@ -358,7 +227,7 @@ class _Lowering:
 
     def room(self, of: Type) -> int:
         """A buffer for values of a type: in memory, or for Python objects where kernels can't hold them."""
-        return self.memory(of) if _numeric(of) else self.buffer("value", of)
+        return self.memory(of) if is_numeric(of) else self.buffer("value", of)
 
     def weight(self, literal: Literal) -> int:
         """The buffer of a constant."""
@@ -371,7 +240,7 @@ class _Lowering:
         """The blocks of a body on these buffers, and the buffers of its results. `begin` adds steps at its start."""
         outside = self._blocks, self._body, set(self._bound)
         self._blocks, self._body = [], []
-        self._readers.update(_readers(module))
+        self._readers.update(readers_of(module))
         if begin is not None:
             begin()
         for parameter, argument in zip(module.parameters, arguments, strict=True):
@@ -387,7 +256,7 @@ class _Lowering:
         """An argument as a body sees it: symbols of its own get their values; what kernels may read lies in memory."""
         kind = parameter.types[0]
         self._body += [ShapeStep(name, number, axis) for name, axis in self._new_symbols(kind)]
-        if self._buffers[number].kind == "value" and _numeric(kind):
+        if self._buffers[number].kind == "value" and is_numeric(kind):
             held = self._raw_memory(kind)
             self._body.append(CopyStep(number, held))
             return self._unpacked(parameter, kind, held)
@@ -404,7 +273,7 @@ class _Lowering:
 
     def call(self, instruction: Instruction, kernel: Kernel, reads: Sequence[int], writes: Sequence[int]) -> None:
         """Append a call."""
-        draft = _Draft(self, instruction)
+        draft = Draft(self, instruction)
         draft.call(kernel, reads, writes)
         self._commit(draft)
 
@@ -424,7 +293,7 @@ class _Lowering:
             return
         if lower_control(self, instruction):
             return
-        if not _in_memory(instruction):
+        if not in_memory(instruction):
             self._evaluate(
                 instruction, [f"{instruction.op.name} takes or gives values that are no tensors of known rank"]
             )
@@ -432,7 +301,7 @@ class _Lowering:
         if self._alias(instruction):
             return
         reasons: list[str] = []
-        for solution in self._solutions(instruction):
+        for solution in solutions_of(instruction):
             draft = self._attempt(solution, instruction, reasons)
             if draft is not None:
                 self._commit(draft)
@@ -453,14 +322,7 @@ class _Lowering:
         self._numbers[instruction.result()] = self.buffer("view", instruction.types[0], base=source)
         return True
 
-    def _solutions(self, instruction: Instruction) -> list[Solution]:
-        op = instruction.op
-        if isinstance(op, Fused):
-            anchor = next((i.op.name for i in op.module.instructions if i.op.name in ANCHORS), "")
-            return solutions_for(anchor)
-        return solutions_for(op.name)
-
-    def _attempt(self, solution: Solution, instruction: Instruction, reasons: list[str]) -> _Draft | None:
+    def _attempt(self, solution: Solution, instruction: Instruction, reasons: list[str]) -> Draft | None:
         problem = self._problem(instruction)
         why = solution.applies(problem)
         if why:
@@ -468,7 +330,7 @@ class _Lowering:
             return None
         before = len(self._buffers)
         for config in solution.configs(problem)[:1]:
-            draft = _Draft(self, instruction)
+            draft = Draft(self, instruction)
             try:
                 solution.lower(problem, config, draft)
             except DeclinedError as declined:
@@ -495,7 +357,7 @@ class _Lowering:
         own = tuple(range(value.rank))
         return next((image.layout for image in self._images.get(value, []) if image.axes == own), None)
 
-    def _commit(self, draft: _Draft) -> None:
+    def _commit(self, draft: Draft) -> None:
         for kernel in draft.kernels:
             self._kernels.setdefault(kernel.entry, kernel)
         self._prepare += draft.before
@@ -508,7 +370,7 @@ class _Lowering:
             value = draft.instruction.result(index)
             if index in draft.layouts:
                 own = tuple(range(value.rank))
-                self._images.setdefault(value, []).insert(0, _Image(own, draft.layouts[index], number))
+                self._images.setdefault(value, []).insert(0, Image(own, draft.layouts[index], number))
             else:
                 self._numbers[value] = number
             self._new_symbols(value.type)
@@ -521,7 +383,7 @@ class _Lowering:
         self._host.append(line)
         # What kernels read lies in memory; a size that only this step tells is bound in between.
         results = [
-            self._raw_memory(kind) if _numeric(kind) and not self.undefined(kind) else self.buffer("value", kind)
+            self._raw_memory(kind) if is_numeric(kind) and not self.undefined(kind) else self.buffer("value", kind)
             for kind in instruction.types
         ]
         operands = tuple(None if operand is None else self._packed(operand) for operand in instruction.operands)
@@ -534,51 +396,7 @@ class _Lowering:
         for index, (number, kind) in enumerate(zip(results, instruction.types, strict=True)):
             self._body += [ShapeStep(name, number, axis) for name, axis in self._new_symbols(kind)]
             held = number
-            if self._buffers[number].kind == "value" and _numeric(kind):
+            if self._buffers[number].kind == "value" and is_numeric(kind):
                 held = self._raw_memory(kind)
                 self._body.append(CopyStep(number, held))
             self._numbers[instruction.result(index)] = self._unpacked(instruction, kind, held)
-
-
-def _readers(module: Module) -> dict[Value, list[tuple[Instruction, int]]]:
-    """The instructions that read each value, and as which of their operands, absent ones not counted."""
-    found: dict[Value, list[tuple[Instruction, int]]] = {}
-    for instruction in module.instructions:
-        present = [operand for operand in instruction.operands if operand is not None]
-        for index, operand in enumerate(present):
-            found.setdefault(operand, []).append((instruction, index))
-    return found
-
-
-def _numeric(kind: Type) -> bool:
-    """Whether kernels can hold values of the type: tensors of numbers, of known rank."""
-    return isinstance(kind, TensorType) and kind.dims is not None and kind.dtype.kind != "string"
-
-
-def _in_memory(instruction: Instruction) -> bool:
-    """Whether kernels can hold all operands and results: tensors of known rank, and no strings."""
-    kinds = [*instruction.types, *(operand.type for operand in instruction.operands if operand is not None)]
-    return all(isinstance(kind, TensorType) and kind.dims is not None and kind.dtype.kind != "string" for kind in kinds)
-
-
-def lone_module(instruction: Instruction) -> Module:
-    """An instruction that was not fused as a module of its own: its operands are the parameters, what is known stays."""
-    parameters = [
-        None if operand is None else _parameter(f"x{index}", operand)
-        for index, operand in enumerate(instruction.operands)
-    ]
-    operands = tuple(None if parameter is None else parameter.result() for parameter in parameters)
-    moved = Instruction(
-        instruction.op, operands, instruction.types, instruction.known, instruction.names, instruction.source
-    )
-    return Module(
-        instruction.op.name,
-        tuple(parameter for parameter in parameters if parameter is not None),
-        (moved,),
-        moved.results,
-        tuple(f"y{index}" for index in range(len(moved.types))),
-    )
-
-
-def _parameter(name: str, value: Value) -> Instruction:
-    return Instruction(Parameter(value.type), (), (value.type,), (value.known,), (name,))

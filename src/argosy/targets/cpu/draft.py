@@ -1,0 +1,186 @@
+"""The steps of one instruction in the making: what a solution writes into. Nothing counts before it is committed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from argosy.artifact.plan import CallStep, PointerArgument, RunStep, ScalarArgument, ShapeStep, Step
+from argosy.ir.dim import DimLike
+from argosy.ir.dtype import INT64
+from argosy.ir.module import Instruction, Value
+from argosy.ir.types import TensorType, Type
+from argosy.targets.cpu.codegen.kernel import Kernel
+from argosy.targets.cpu.codegen.reorder import from_blocked, image_shape, to_blocked, whole
+from argosy.targets.cpu.layout import Blocked
+
+__all__ = ["Buffers", "Draft", "Image"]
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """A blocked form of a value: axis i of the image is axis `axes[i]` of the value."""
+
+    axes: tuple[int | None, ...]
+    layout: Blocked
+    number: int
+
+
+class Buffers(Protocol):
+    """What a draft asks of the lowering: buffers, and where values lie so far."""
+
+    def buffer(self, kind: str, of: Type) -> int:
+        """A new buffer; its number."""
+        ...
+
+    def memory(self, of: Type) -> int:
+        """A buffer for kernels to write."""
+        ...
+
+    def held(self, value: Value, made: Mapping[Value, int]) -> int | None:
+        """The buffer of a value in row-major order, where there is one, here or in what the draft `made`."""
+        ...
+
+    def images(self, value: Value, made: Mapping[Value, list[Image]]) -> list[Image]:
+        """The blocked forms of a value, here and in what the draft `made`."""
+        ...
+
+    def wanted(self, value: Value) -> Blocked | None:
+        """The blocked layout that the readers of a value would like."""
+        ...
+
+    def is_weight(self, value: Value) -> bool:
+        """Whether a value is the same in every run."""
+        ...
+
+    def undefined(self, kind: Type) -> list[tuple[str, int]]:
+        """The symbols in a type that have no value yet, and their axes."""
+        ...
+
+    def size(self, dim: DimLike) -> int | str:
+        """A dim as the plan writes it."""
+        ...
+
+    def symbol_text(self, name: str) -> str:
+        """A symbol as the plan writes it."""
+        ...
+
+
+class Draft:
+    """What the steps of one instruction are written into; nothing counts before `commit`."""
+
+    def __init__(self, lowering: Buffers, instruction: Instruction) -> None:
+        self.lowering = lowering
+        self.instruction = instruction
+        self.body: list[Step] = []
+        self.before: list[Step] = []
+        self.made: list[int] = []
+        self.kernels: list[Kernel] = []
+        self.results: dict[int, int] = {}
+        self.layouts: dict[int, Blocked] = {}
+        self.numbers: dict[Value, int] = {}
+        self.images: dict[Value, list[Image]] = {}
+
+    def operand(self, index: int) -> int:
+        """The buffer of parameter `index` of the problem's module."""
+        return self.row_major(self._present()[index])
+
+    def row_major(self, value: Value) -> int:
+        """The buffer of a value in row-major order; a blocked image is taken back."""
+        number = self.lowering.held(value, self.numbers)
+        if number is None:
+            image = self.lowering.images(value, self.images)[0]
+            number = self.numbers[value] = self.lowering.memory(value.type)
+            self.call(from_blocked(value.tensor, image.layout), [image.number], [number])
+        return number
+
+    def blocked(self, index: int, need: Blocked, axes: tuple[int | None, ...] | None = None) -> tuple[int, Blocked]:
+        """Parameter `index` as a blocked image that covers `need`."""
+        value = self._present()[index]
+        axes = tuple(range(value.rank)) if axes is None else axes
+        for image in self.lowering.images(value, self.images):
+            if image.axes == axes and image.layout.covers(need):
+                return image.number, image.layout
+        kernel, reads = to_blocked(whole(value.tensor), need, axes), [self.row_major(value)]
+        kind = need.kind(image_shape(value.shape, axes))
+        if self.is_weight(index):
+            number = self.prepared(kernel, reads, kind)
+        else:
+            number = self.lowering.memory(kind)
+            self.call(kernel, reads, [number])
+        self.images.setdefault(value, []).append(Image(axes, need, number))
+        return number, need
+
+    def blocked_result(self, layout: Blocked, index: int = 0) -> int:
+        """The buffer of a result that is written in a blocked layout."""
+        if index not in self.results:
+            value = self.instruction.result(index)
+            self.results[index] = self.lowering.memory(layout.kind(value.shape))
+            self.layouts[index] = layout
+        return self.results[index]
+
+    def wanted(self, index: int = 0) -> Blocked | None:
+        """The blocked layout that the readers of a result would like."""
+        return self.lowering.wanted(self.instruction.result(index))
+
+    def _present(self) -> list[Value]:
+        return [operand for operand in self.instruction.operands if operand is not None]
+
+    def result(self, index: int = 0) -> int:
+        """The buffer of a result."""
+        if index not in self.results:
+            self.results[index] = self.lowering.memory(self.instruction.types[index])
+        return self.results[index]
+
+    def is_weight(self, index: int) -> bool:
+        """Whether a parameter is a weight, in a body one of the outside too."""
+        return self.lowering.is_weight(self._present()[index])
+
+    def temporary(self, kind: TensorType) -> int:
+        """A buffer for the steps of this op."""
+        return self.lowering.memory(kind)
+
+    def run_number(self) -> int:
+        """A buffer with the number of the run."""
+        number = self.temporary(TensorType(INT64, ()))
+        self.body.append(RunStep(number))
+        return number
+
+    def undefined(self, index: int = 0) -> Sequence[tuple[str, int]]:
+        """Symbols that only this op gives a value: their names and axes in a result."""
+        return self.lowering.undefined(self.instruction.types[index])
+
+    def prepared(self, kernel: Kernel, reads: Sequence[int], kind: TensorType) -> int:
+        """A buffer made from weights, once at load."""
+        number = self.lowering.buffer("prepared", kind)
+        self.before.append(self._step(kernel, reads, [number]))
+        self.made.append(number)
+        return number
+
+    def call(self, kernel: Kernel, reads: Sequence[int], writes: Sequence[int]) -> None:
+        """Append a call."""
+        self.body.append(self._step(kernel, reads, writes))
+
+    def define(self, symbol: str, buffer: int, axis: int | None = None, element: int = 0) -> None:
+        """Bind a data-dependent symbol."""
+        self.body.append(ShapeStep(symbol, buffer, axis, element))
+
+    def _step(self, kernel: Kernel, reads: Sequence[int], writes: Sequence[int]) -> CallStep:
+        self.kernels.append(kernel)
+        pointers = [PointerArgument(8 * slot, number) for slot, number in enumerate((*reads, *writes))]
+        scalars = [
+            ScalarArgument(8 * (len(pointers) + slot), "int64", self.lowering.symbol_text(name))
+            for slot, name in enumerate(kernel.symbols)
+        ]
+        return CallStep(
+            0,
+            kernel.entry,
+            self.lowering.size(kernel.chunks),
+            8 * (len(pointers) + len(scalars)),
+            (*pointers, *scalars),
+            tuple(reads),
+            tuple(writes),
+            kernel.scratch,
+            self.instruction.source,
+        )
