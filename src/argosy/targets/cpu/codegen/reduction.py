@@ -97,7 +97,7 @@ def _fold(
         for name, size in loops:
             stack.enter_context(text.loop(name, "0", text.dim(size)))
         stack.enter_context(writer.elements.scope())
-        if op.kind in ("sum", "mean", "prod") and dtype.is_float:
+        if loops and op.kind in ("sum", "mean", "prod") and dtype.is_float:
             text.line("#pragma clang fp reassociate(on)")
         value = writer.elements.of(source, access)
         text.line(f"{total} = {fold_step(op.kind, total, f'({ctype}){value}', wide)};")
