@@ -206,7 +206,7 @@ class _Lowering:
             problem = self._problem(reader)
             liked = (solution.prefers(problem, index) for solution in solutions_of(reader))
             layout = next((layout for layout in liked if layout is not None), None)
-            if layout is not None:
+            if layout is not None and len(layout.halo) == value.rank - 2:
                 found = layout if found is None else found.merged(layout)
         return found
 
@@ -294,9 +294,7 @@ class _Lowering:
         if lower_control(self, instruction):
             return
         if not in_memory(instruction):
-            self._evaluate(
-                instruction, [f"{instruction.op.name} takes or gives values that are no tensors of known rank"]
-            )
+            self._evaluate(instruction, [f"{instruction.op.name} has values that are no tensors of known rank"])
             return
         if self._alias(instruction):
             return
