@@ -152,7 +152,7 @@ def test_an_error_shows_its_first_diagnostics_and_a_reproducer(
     assert text.count("error:") == 5
     path = Path(text.split("reproducer: ")[1])
     command = path.read_text().splitlines()[0].removeprefix("// zig ").split()
-    again = subprocess.run([zig._zig(), *command], cwd=path.parent, capture_output=True, text=True, check=False)
+    again = subprocess.run([zig.zig_program(), *command], cwd=path.parent, capture_output=True, text=True, check=False)
     assert again.returncode != 0
     assert "missing0" in again.stderr
 
@@ -201,12 +201,12 @@ def test_a_missing_compiler_names_the_extra(cache: DiskCache, monkeypatch: pytes
 
 def test_a_compiler_that_lost_its_program_is_missing_too(cache: DiskCache, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
-    zig._zig.cache_clear()
+    zig.zig_program.cache_clear()
     try:
         with pytest.raises(MissingExtraError, match="ziglang"):
             compile_objects([TWICE], native().code, cache=cache)
     finally:
-        zig._zig.cache_clear()
+        zig.zig_program.cache_clear()
 
 
 def test_no_room_for_temporary_files(cache: DiskCache, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,7 +31,7 @@ from argosy.options import cache_folder
 from argosy.toolchains.cache import DiskCache
 from argosy.toolchains.process import DEFAULT_LIMITS, Finished, Limits, run_tool
 
-__all__ = ["CodeTarget", "Source", "compile_objects", "link", "object_cache", "zig_version"]
+__all__ = ["CodeTarget", "Source", "compile_objects", "link", "object_cache", "zig_program", "zig_version"]
 
 log = logging.getLogger("argosy.toolchains")
 
@@ -94,8 +94,8 @@ def zig_version() -> str:
 
 
 @lru_cache(maxsize=1)
-def _zig() -> str:
-    """Path of the compiler's program."""
+def zig_program() -> str:
+    """Path of the compiler's program. Raises MissingExtraError where it is not installed."""
     found = importlib.util.find_spec("ziglang")
     for folder in (found.submodule_search_locations or ()) if found else ():
         for name in ("zig", "zig.exe"):
@@ -140,7 +140,7 @@ def compile_objects(
         # The longest first, so that the last worker to end ends early.
         order = sorted(missing, key=lambda key: -len(missing[key].text))
         with _scratch_folder() as folder, ThreadPoolExecutor(workers, "argosy-compile") as pool:
-            compiler = _Compiler(_zig(), target, limits, folder)
+            compiler = _Compiler(zig_program(), target, limits, folder)
             compiler.parse_heads(missing.values())
             futures = {key: pool.submit(compiler.compile, missing[key], key) for key in order}
             try:
@@ -166,7 +166,7 @@ def link(objects: Sequence[bytes], target: CodeTarget, *, limits: Limits = DEFAU
         names = [f"{number}.o" for number in range(len(objects))]
         for name, content in zip(names, objects, strict=True):
             (folder / name).write_bytes(content)
-        command = (_zig(), *linker(target), *names)
+        command = (zig_program(), *linker(target), *names)
         ended = run_tool(command, folder=folder, environment=_environment(folder), limits=limits)
         if ended.status:
             raise CompileError(f"linking failed: {_first(ended)}", where=target.cpu)

@@ -1,0 +1,71 @@
+"""Code for aarch64, run under an emulator: cases of ONNX's suite agree, and so does a whole model."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+import pytest
+
+from tests.conformance.baseline import read
+from tests.conformance.cases import find_case
+from tests.conformance.judge import judge
+from tests.models import real_models
+from tests.targets.cpu.emulator.machine import EMULATOR, EmulatedCode, EmulatedRunner, Machine
+
+pytestmark = pytest.mark.skipif(EMULATOR is None, reason="qemu-aarch64 (Debian: qemu-user) is not installed")
+
+# Ops over values that are no tensors, and some cases that no kernel does yet: their steps run on the host.
+HOST = (
+    "sequence", "string", "strnormalizer", "regex", "tfidf", "optional", "image_decoder", "tree_ensemble",
+    "label_encoder", "affine_grid_2d", "reduce_log_sum_default_expanded",
+)  # fmt: skip
+CASES = [
+    name
+    for name in read("ref")
+    if name.startswith("node/") and zlib.crc32(name.encode()) % 8 == 0 and not any(word in name for word in HOST)
+]
+LEVELS = ("neoverse-n1", "neoverse-v1", "neoverse-v2", "apple-m1")
+
+
+@pytest.fixture(scope="module")
+def machine() -> Iterator[Machine]:
+    made = Machine()
+    yield made
+    made.close()
+
+
+def test_there_are_enough_cases() -> None:
+    assert len(CASES) >= 200
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_cases_agree(machine: Machine, name: str) -> None:
+    case = find_case(name)
+    if case is None:
+        pytest.skip(f"onnx {onnx.__version__} has no such case")
+    level = LEVELS[zlib.crc32(name.encode()) // 8 % len(LEVELS)]
+    assert judge(case, EmulatedRunner(machine, level)).reason == ""
+
+
+@pytest.mark.models
+@pytest.mark.parametrize("level", ["neoverse-n1", "neoverse-v2"])
+def test_a_whole_model_agrees(machine: Machine, level: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = real_models.path("magika-model")
+    feeds = real_models.feeds("magika-model")
+    made: list[EmulatedCode] = []
+    remember = EmulatedCode.__init__
+
+    def note(self: EmulatedCode, *arguments: object) -> None:
+        remember(self, *arguments)  # type: ignore[arg-type]
+        made.append(self)
+
+    monkeypatch.setattr(EmulatedCode, "__init__", note)
+    found = EmulatedRunner(machine, level).prepare(onnx.load(path))(feeds)
+    session = ort.InferenceSession(path, providers=["CPUExecutionProvider"])
+    for name, expected in zip(found, session.run(None, feeds), strict=True):
+        assert np.abs(found[name] - expected).max() <= 1e-3 * np.abs(expected).max()
+    assert made[0].calls > 0  # it did run there
