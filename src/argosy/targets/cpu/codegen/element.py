@@ -16,8 +16,7 @@ from argosy.ir import access as maps
 from argosy.ir import dim as dims
 from argosy.ir.access import Access
 from argosy.ir.dim import Dim, DimLike, Symbol, symbol_dim
-from argosy.ir.dtype import INT64, DType
-from argosy.ir.formula import Constant as FormulaConstant
+from argosy.ir.dtype import FLOAT64, INT64, DType
 from argosy.ir.module import Constant, Instruction, Parameter, Value
 from argosy.ir.op import Op
 from argosy.ops.joining import Split
@@ -243,11 +242,16 @@ def _pointwise(elements: Elements, instruction: Instruction, access: Access) -> 
         kind = storage[op.formula.arity + number]
         typed = [storage[ref] for ref in step.args if isinstance(ref, int) and storage[ref].kind != "bool"]
         source = typed[0] if typed else storage[step.args[0]] if isinstance(step.args[0], int) else kind
-        args = [
-            elements.constant(ref.value, source) if isinstance(ref, FormulaConstant) else names[ref]
+        # A constant takes the type of the operand beside it, but an exponent of integers may be a fraction.
+        own = FLOAT64 if step.primitive == "pow" and source.is_integer else source
+        arg_types = [
+            storage[ref] if isinstance(ref, int) else own if isinstance(ref.value, float) else source
             for ref in step.args
         ]
-        arg_types = [source if isinstance(ref, FormulaConstant) else storage[ref] for ref in step.args]
+        args = [
+            names[ref] if isinstance(ref, int) else elements.constant(ref.value, beside)
+            for ref, beside in zip(step.args, arg_types, strict=True)
+        ]
         names.append(elements.let(kind, scalar.apply(step.primitive, args, arg_types, kind)))
     return names[-1]
 
