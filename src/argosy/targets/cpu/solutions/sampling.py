@@ -104,7 +104,7 @@ def _axis_taps(kernel: OpKernel, op: GridSample, axis: int, raw: str, size: str,
         index = text.let("int64", f"{whole} + {first + tap}")
         inside = f"clamp_int64({index}, 0, {size} - 1)"
         if op.padding == "zeros":
-            weight = f"{index} < 0 || {index} >= {size} ? 0 : {weight}"
+            weight = f"{index} < 0 || {index} >= {size} ? 0 : {weight}"  # noqa: PLW2901 - the weight with its guard
         elif op.padding == "reflection":
             low64, high64 = f"(float64){low}", f"(float64){high}"
             inside = f"clamp_int64((int64)reflect_float64((float64){index}, {low64}, {high64}), 0, {size} - 1)"

@@ -80,9 +80,8 @@ def _elements(kernel: OpKernel, op: ScatterElements, wide: DType) -> None:
         places = kernel.counters("i", indices.shape, "c")
         for number, place in enumerate(places):
             if number != axis:
-                kernel.text.line(
-                    f"if ({place} >= {kernel.dim(0, number)}) {{ argosy_fail(scratch, ARGOSY_INDEX, {place}); return; }}"
-                )
+                outside = f"{place} >= {kernel.dim(0, number)}"
+                kernel.text.line(f"if ({outside}) {{ argosy_fail(scratch, ARGOSY_INDEX, {place}); return; }}")
         places[axis] = _index(kernel, "i", kernel.dim(0, axis))
         _write(kernel, dot_text(places, kernel.strides(x.shape)), "i", op.reduction, wide)
 
