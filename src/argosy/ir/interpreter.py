@@ -155,7 +155,7 @@ def _objection(instruction: Instruction, env: Env, inputs: Sequence[Any]) -> Mod
 
 def _bytes(kind: TensorType) -> int:
     sizes = [size for size in kind.dims or () if isinstance(size, int)]
-    return math.prod(sizes) * kind.dtype.numpy.itemsize
+    return math.prod(max(size, 1) for size in sizes) * kind.dtype.numpy.itemsize  # as numpy counts it
 
 
 def _actual(kind: Type, value: Any) -> Value:

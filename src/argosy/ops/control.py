@@ -21,7 +21,7 @@ from argosy.ir.module import Module, Value
 from argosy.ir.op import Env, Op, fresh, register
 from argosy.ir.types import TensorType, Type
 from argosy.ops.border import Border, fits, symbol_names
-from argosy.ops.operands import present
+from argosy.ops.operands import number, present
 from argosy.ops.shapes import normalize_axis
 
 __all__ = ["If", "Loop", "Scan"]
@@ -154,7 +154,7 @@ class Loop(Op):
         trip, condition = values[0], values[1]
         carried = list(values[2 : 2 + self.carried])
         captures = values[2 + self.carried :]
-        count = None if trip is None else int(np.asarray(trip).reshape(-1)[0])
+        count = None if trip is None else int(number(trip, "the trip count"))
         again = condition is None or _truth(condition)
         kinds = _types(self.body)[1 + self.carried :]
         scans: list[list[Array]] = [[] for _ in kinds]

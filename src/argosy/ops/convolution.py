@@ -73,8 +73,8 @@ class Conv(Op):
         result = product_dtype(x, weight, self.dtype)
         if self.auto_pad not in AUTO_PADS:
             raise ModelError(f"auto_pad is {self.auto_pad!r}, expected one of {', '.join(AUTO_PADS)}")
-        outputs = weight.shape[0]
-        _check_operands(x, weight, bias, result, weight.shape[1] * self.group if weight.rank > 1 else 0, outputs)
+        outputs, channels = weight.shape[:2] if weight.rank > 1 else (0, 0)
+        _check_operands(x, weight, bias, result, channels * self.group, outputs)
         if self.group < 1 or (isinstance(outputs, int) and outputs % self.group):
             raise ModelError(f"{outputs} output channels do not divide into {self.group} groups")
         kernel = weight.shape[2:]
@@ -176,8 +176,9 @@ class ConvTranspose(Op):
     def infer(self, *operands: Value | None) -> tuple[Type, ...]:
         x, weight, bias = _operands(operands, self.name)
         result = product_dtype(x, weight, self.dtype)
-        outputs = weight.shape[1] * self.group if weight.rank > 1 else 0
-        _check_operands(x, weight, bias, result, weight.shape[0], outputs)
+        channels, outputs = weight.shape[:2] if weight.rank > 1 else (0, 0)
+        outputs = outputs * self.group
+        _check_operands(x, weight, bias, result, channels, outputs)
         spatial = x.rank - 2
         check_windows(spatial, weight.shape[2:], self.strides, self.dilations, self.pads)
         for what, given in (("output_padding", self.output_padding), ("output_shape", self.output_shape)):

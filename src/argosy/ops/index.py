@@ -264,13 +264,13 @@ class Range(Op):
         for value in values:
             if np.size(value) != 1:
                 raise ModelError(f"start, limit or delta has {np.size(value)} elements, expected a scalar")
-        start, limit, delta = (np.asarray(value).reshape(-1)[0] for value in values)
+        start, limit, delta = (number(value, "a bound of the range") for value in values)
         kind = np.asarray(values[0]).dtype
         if delta == 0:
             raise ModelError("the delta of a range is 0, expected a positive or negative number")
         wide = np.dtype(np.float32) if kind.kind in "fV" and kind.itemsize < 4 else kind
-        number = int if kind.kind in "iu" else float
-        steps = np.arange(_steps(number(start), number(limit), number(delta))).astype(wide)
+        plain = int if kind.kind in "iu" else float
+        steps = np.arange(_steps(plain(start), plain(limit), plain(delta))).astype(wide)
         return ((np.asarray(start, wide) + steps * np.asarray(delta, wide)).astype(kind),)
 
     def known(self, *operands: Value | None) -> tuple[Known | None, ...] | None:

@@ -78,7 +78,7 @@ def evaluate_formula(formula: Formula, values: list[Array]) -> Array:
     shape = np.broadcast_shapes(*(value.shape for value in values))
     if result.shape != shape:
         result = np.broadcast_to(result, shape)
-    return convert(np.asarray(result), target)
+    return np.asarray(convert(np.asarray(result), target))
 
 
 def _evaluate_step(step: Step, kind: DType, storage: list[DType], computed: list[Array]) -> Array:

@@ -115,7 +115,7 @@ class GridSample(Op):
 
     def infer_unranked(self, *operands: Value | None) -> tuple[Type, ...]:
         x, grid = (present(operand) for operand in operands)
-        if grid.tensor.dims is None:
+        if not grid.tensor.dims:
             return (TensorType(x.dtype, None),)
         return (TensorType(x.dtype, (grid.shape[0], fresh("channels"), *grid.shape[1:-1])),)
 

@@ -20,7 +20,7 @@ from argosy.ir.module import Value
 from argosy.ir.op import Op, fresh, register
 from argosy.ir.types import OptionalType, SequenceType, TensorType, Type, map_dims
 from argosy.ops.border import Border
-from argosy.ops.operands import ints, present, steering
+from argosy.ops.operands import ints, number, present, steering
 from argosy.ops.shapes import normalize_axis
 
 __all__ = [
@@ -54,7 +54,7 @@ def _taken_out(kind: Type) -> Type:
 
 def _position(index: Any, length: int, *, inserting: bool = False) -> int:
     """`index` counted from the front; inserting, the place behind the last element counts too."""
-    place = int(np.asarray(index).reshape(-1)[0])
+    place = int(number(index, "the position"))
     last = length if inserting else length - 1
     if not -length <= place <= last:
         raise ModelError(f"the position {place} is outside a sequence of {length} elements")

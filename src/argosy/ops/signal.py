@@ -14,7 +14,7 @@ from argosy.ir.module import Value
 from argosy.ir.op import Op, fresh, register
 from argosy.ir.types import TensorType, Type
 from argosy.ops.numpy_scalar import convert
-from argosy.ops.operands import numbers, present, steering
+from argosy.ops.operands import number, numbers, present, steering
 from argosy.ops.shapes import normalize_axis
 
 __all__ = ["Fourier", "Frames", "MelWeights"]
@@ -167,7 +167,7 @@ class MelWeights(Op):
 
     def evaluate(self, *values: Any) -> tuple[Any, ...]:
         bins, length, rate = (_number(None, value, "a scalar") for value in values[:3])
-        low, high = (_mel(np.float64(np.reshape(value, ())[()])) for value in values[3:])
+        low, high = (_mel(np.float64(number(value, "an edge"))) for value in values[3:])
         edges = np.arange(bins + 2) * ((high - low) / (bins + 2)) + low
         hertz = 700 * np.expm1(edges / 2595 * np.log(10))
         places = ((length + 1) * hertz // rate).astype(np.int64)

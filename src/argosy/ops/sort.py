@@ -148,9 +148,9 @@ class NonMaxSuppression(Op):
 
     def evaluate(self, *values: Any) -> tuple[Any, ...]:
         boxes, scores, limit, overlap, least = (*values, None, None, None)[:5]
-        most = 0 if limit is None else int(np.asarray(limit).reshape(-1)[0])
-        threshold = 0.0 if overlap is None else float(np.asarray(overlap).reshape(-1)[0])
-        floor = None if least is None else np.asarray(least).reshape(-1)[0]
+        most = 0 if limit is None else int(number(limit, "the number of boxes"))
+        threshold = 0.0 if overlap is None else float(number(overlap, "the IoU threshold"))
+        floor = None if least is None else number(least, "the score threshold")
         rows: list[tuple[int, int, int]] = []
         for batch, (corners, of_classes) in enumerate(zip(self._corners(np.asarray(boxes)), scores, strict=True)):
             for kind, of_boxes in enumerate(of_classes):

@@ -19,6 +19,8 @@ AUTO_PADS: Final = ("explicit", "same_upper", "same_lower")
 
 Of an odd total, `same_upper` puts the larger half at the end, `same_lower` at the beginning.
 """
+_MOST: Final = 1 << 31
+"""Above every kernel, stride, dilation or pad, so that none overflows where sizes are multiplied by it."""
 
 
 def extents(kernel: Dims, dilations: Sequence[int]) -> Dims:
@@ -36,8 +38,8 @@ def check_windows(rank: int, kernel: Dims, strides: Sequence[int], dilations: Se
     ):
         if len(values) != count:
             raise ModelError(f"{what} has {len(values)} entries, expected {count} for {rank} spatial axes")
-        if any(isinstance(value, int) and value < least for value in values):
-            raise ModelError(f"{what} is {list(values)}, expected {least} or more")
+        if any(isinstance(value, int) and not least <= value < _MOST for value in values):
+            raise ModelError(f"{what} is {list(values)}, expected {least} or more, below {_MOST}")
 
 
 def resolve_pads(auto_pad: str, sizes: Dims, extent: Dims, strides: Sequence[int], pads: Dims) -> Dims:

@@ -13,6 +13,8 @@ from argosy.ops.joining import Split
 def _check_bias(node: Node) -> None:
     """The bias (input 1) should be a vector along the last axis of input 0; one that broadcasts to it is let pass."""
     x, bias = node.input(0), node.input(1)
+    if x.rank == 0:
+        node.fail(f"the input is {x.type}, expected at least one axis")
     if bias.rank != 1 or equal(bias.shape[0], x.shape[-1]) is False:
         node.lenient(f"the bias is {bias.type}, expected [{x.shape[-1]}]: an element for each of the last axis of x")
 

@@ -52,7 +52,7 @@ def _run(node: Node, op: Recurrent, operands: Sequence[Value | None]) -> Sequenc
     """The results of the layer; `layout` 1 has the batch first everywhere."""
     x, w, r, *rest = operands
     batch_first = node.attr_flag("layout")
-    if node.has("hidden_size") and r is not None and r.tensor.dims is not None:
+    if node.has("hidden_size") and r is not None and r.tensor.dims:
         hidden = node.attr_int("hidden_size")
         if equal(r.shape[-1], hidden) is False:
             node.fail(f"attribute 'hidden_size' is {hidden}, R is {r.type}")
