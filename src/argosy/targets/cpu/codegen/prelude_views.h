@@ -2,9 +2,9 @@
 #ifndef ARGOSY_PRELUDE_VIEWS_H
 #define ARGOSY_PRELUDE_VIEWS_H
 
-/* A size of a result; one below zero is reported. */
-INLINE int64 checked_size(int64 size, void *scratch) {
-    if (size >= 0) return size;
+/* A size of a result; one below zero or above its bound is reported. */
+INLINE int64 checked_size(int64 size, int64 most, void *scratch) {
+    if (size >= 0 && size <= most) return size;
     argosy_fail(scratch, ARGOSY_SIZE, size);
     return 0;
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from argosy.ir import access as maps
+from argosy.ir.dim import bounds
 from argosy.ir.dtype import INT64
 from argosy.ir.module import Instruction, Module, Parameter
 from argosy.ir.types import TensorType
@@ -37,7 +38,9 @@ def sizes_kernel(module: Module, wanted: list[tuple[int, int]], sizes: ResultSiz
     writer = KernelWriter(module, [INT64])
     found = sizes(writer.elements, module.instructions[-1])
     for place, (number, axis) in enumerate(wanted):
-        writer.text.line(f"y0[{place}] = checked_size({writer.text.dim(found[number][axis])}, scratch);")
+        most = bounds(module.results[number].shape[axis])[1]
+        limit = "INT64_MAX" if most is None else writer.text.dim(most)
+        writer.text.line(f"y0[{place}] = checked_size({writer.text.dim(found[number][axis])}, {limit}, scratch);")
     return writer.kernel(1)
 
 
