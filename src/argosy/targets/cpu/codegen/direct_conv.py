@@ -55,7 +55,10 @@ class Window:
         begins, ends = tuple(pad for pad in pads[: x.rank - 2] if isinstance(pad, int)), pads[x.rank - 2 :]
         if len(kernel) + len(begins) != 2 * (x.rank - 2):
             raise DeclinedError("the size of the window or its padding is known only when the program runs")
-        return Window(x.shape, result.shape, kernel, op.strides, op.dilations, begins, ends, op.group)
+        # The weights tell the channels where the input leaves them open, so that packed ones have a known size.
+        channels = weight.shape[1] * op.group if isinstance(weight.shape[1], int) else x.shape[1]
+        source = (x.shape[0], channels, *x.shape[2:])
+        return Window(source, result.shape, kernel, op.strides, op.dilations, begins, ends, op.group)
 
     @property
     def halo(self) -> Blocked:

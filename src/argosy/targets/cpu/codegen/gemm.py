@@ -93,8 +93,8 @@ class Gemm:
 
     @property
     def depth(self) -> DimLike:
-        """Numbers to a sum."""
-        return self.left.shape[-1]
+        """Numbers to a sum: a number where either operand tells, so that packed weights have a known size."""
+        return self.right.shape[-2] if isinstance(self.right.shape[-2], int) else self.left.shape[-1]
 
     @property
     def columns(self) -> DimLike:

@@ -1,0 +1,182 @@
+"""Convolutions on the CPU agree with the interpreter: windows, groups, what follows, nets of blocked images."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+import argosy
+from argosy.ir import Builder, Env, Module, Program, Value
+from argosy.ir.interpreter import Interpreter
+from argosy.ops.convolution import Conv, ConvTranspose
+from argosy.ops.joining import Concat
+from argosy.ops.pooling import Pool
+from argosy.ops.reduce import Reduce
+from tests.targets.cpu.against_ref import agree, check
+from tests.targets.cpu.loops import needs_compiler
+
+pytestmark = needs_compiler
+
+RANDOM = np.random.default_rng(3)
+
+CASES: list[tuple[str, Sequence[int], Sequence[int], dict[str, Any]]] = [
+    ("1x1", (1, 32, 14, 14), (64, 32, 1, 1), {}),
+    ("3x3", (2, 64, 13, 17), (48, 64, 3, 3), {"pads": 1}),
+    ("stem", (1, 3, 32, 32), (20, 3, 7, 7), {"pads": 3, "strides": 2}),
+    ("short lines", (1, 24, 7, 7), (40, 24, 3, 3), {"pads": 1}),
+    ("uneven", (1, 24, 9, 7), (33, 24, 3, 2), {"pads": (0, 1, 2, 0), "dilations": (2, 1), "strides": (1, 2)}),
+    ("1-d", (2, 5, 30), (7, 5, 4), {"pads": (1, 2)}),
+    ("3-d", (1, 17, 5, 6, 7), (18, 17, 3, 2, 3), {"pads": (1, 0, 1, 1, 1, 1), "strides": (1, 2, 1)}),
+    ("same", (1, 16, 20, 21), (16, 16, 3, 3), {"auto_pad": "same_upper", "strides": 2}),
+    ("one channel", (1, 3, 5, 5), (1, 3, 3, 3), {}),
+    ("a plane of whole pages", (1, 32, 62, 62), (32, 32, 3, 3), {"pads": 1}),
+    ("depthwise", (1, 32, 14, 14), (32, 1, 3, 3), {"pads": 1, "group": 32}),
+    ("depthwise, strided", (2, 40, 15, 13), (40, 1, 5, 5), {"pads": 2, "group": 40, "strides": 2}),
+    ("depthwise, dilated", (1, 24, 15, 30), (24, 1, 3, 3), {"pads": 1, "group": 24, "dilations": 2}),
+    ("depthwise, 1-d", (1, 24, 30), (24, 1, 7), {"pads": 3, "group": 24}),
+    ("depthwise, 3-d", (1, 24, 5, 8, 30), (24, 1, 3, 3, 3), {"pads": 1, "group": 24}),
+    ("depthwise, wide", (1, 20, 4, 30), (20, 1, 1, 11), {"group": 20}),
+    ("two for each", (1, 48, 14, 14), (96, 1, 3, 3), {"pads": 1, "group": 48}),
+    ("groups of 16", (1, 64, 14, 14), (128, 16, 3, 3), {"pads": 1, "group": 4}),
+    ("groups of 4", (1, 64, 14, 14), (64, 4, 3, 3), {"pads": 1, "group": 16}),
+    ("groups across blocks", (1, 136, 9, 9), (136, 34, 1, 1), {"group": 4}),
+    ("groups of 10", (1, 20, 14, 14), (30, 10, 3, 3), {"group": 2}),
+    ("no images", (0, 16, 8, 8), (16, 16, 3, 3), {}),
+]
+SIZES = ("batch", "", "height", "width", "depth")
+
+
+def convolution(rank: int, fields: dict[str, Any]) -> Conv:
+    """The op; numbers stand for all axes."""
+
+    def each(name: str, default: int, count: int) -> tuple[int, ...]:
+        value = fields.get(name, default)
+        return tuple(value) if isinstance(value, tuple) else (value,) * count
+
+    spatial = rank - 2
+    return Conv(
+        each("strides", 1, spatial), each("pads", 0, 2 * spatial), each("dilations", 1, spatial),
+        fields.get("group", 1), fields.get("auto_pad", "explicit"),
+    )  # fmt: skip
+
+
+def weights(shape: Sequence[int]) -> Any:
+    """Random weights that keep the size of what they are applied to."""
+    return (RANDOM.standard_normal(shape) / np.sqrt(np.prod(shape[1:]))).astype(np.float32)
+
+
+def image(shape: Sequence[int]) -> Any:
+    """A random image."""
+    return RANDOM.standard_normal(shape).astype(np.float32)
+
+
+@pytest.mark.parametrize(("note", "x", "weight", "fields"), CASES, ids=[case[0] for case in CASES])
+@pytest.mark.parametrize("symbolic", [False, True], ids=["bound", "symbolic"])
+def test_windows(note: str, x: Sequence[int], weight: Sequence[int], fields: dict[str, Any], symbolic: bool) -> None:
+    build = Builder()
+    dims = [SIZES[axis] if symbolic and axis != 1 else size for axis, size in enumerate(x)]
+    source = build.tensor_parameter("x", "float32", dims)
+    bias = build.constant(image(weight[:1]))
+    result = build.add(convolution(len(x), fields), source, build.constant(weights(weight)), bias)
+    module = build.module({"y": build.pointwise(lambda y: y.max(0.0) * 1.5, result)})
+    symbols = {SIZES[axis]: size for axis, size in enumerate(x) if axis != 1} if symbolic else {}
+    check(module, [([image(x)], symbols)], note)
+
+
+@pytest.mark.parametrize("accuracy", ["exact", "standard", "relaxed"])
+@pytest.mark.parametrize("size", [(12, 12), (13, 15), (7, 7), (2, 3)], ids=str)
+def test_accuracies(accuracy: str, size: tuple[int, int]) -> None:
+    """Direct sums, F(2 x 2) and F(4 x 4), with tiles that hang over the image."""
+    build = Builder()
+    x = build.tensor_parameter("x", "float32", [2, 24, *size])
+    rest = build.tensor_parameter("rest", "float32", [2, 40, *size])
+    result = build.add(convolution(4, {"pads": 1}), x, build.constant(weights((40, 24, 3, 3))))
+    module = build.module({"y": build.pointwise(lambda y, r: (y + r).max(0.0), result, rest)})
+    arguments = [image((2, 24, *size)), image((2, 40, *size))]
+    artifact = argosy.compile(Program(module), targets=("cpu",), strict=True, accuracy=accuracy)
+    found = argosy.Session(artifact, device="cpu").run(dict(zip(("x", "rest"), arguments, strict=True)))
+    (expected,) = Interpreter(module).run(arguments, Env())
+    limit = 1e-4 if accuracy == "relaxed" else 1e-5
+    np.testing.assert_allclose(found["y"], expected, limit, limit)
+
+
+@pytest.mark.parametrize("kind", ["float16", "bfloat16", "float64"])
+def test_element_types(kind: str) -> None:
+    build = Builder()
+    x = build.tensor_parameter("x", kind, [1, 8, 9, 9])
+    numpy_type = x.dtype.numpy
+    result = build.add(convolution(4, {"pads": 1}), x, build.constant(weights((12, 8, 3, 3)).astype(numpy_type)))
+    check(build.module({"y": result}), [([image((1, 8, 9, 9)).astype(numpy_type)], {})], kind)
+
+
+def net(symbolic: bool) -> Module:
+    """Convolutions, a residual, joins, pooling, gates: values that stay blocked from one op to the next."""
+    build = Builder()
+    height, width = ("height", "width") if symbolic else (17, 15)
+    value: Value = build.tensor_parameter("x", "float32", ["batch" if symbolic else 2, 3, height, width])
+
+    def conv(value: Value, channels: int, outputs: int, **fields: Any) -> Value:
+        kernel = fields.pop("kernel", 3)
+        shape = (outputs, channels // fields.get("group", 1), kernel, kernel)
+        fields.setdefault("pads", kernel // 2)
+        return build.add(
+            convolution(4, fields), value, build.constant(weights(shape)), build.constant(image((outputs,)))
+        )
+
+    def relu(value: Value) -> Value:
+        return build.pointwise(lambda v: v.max(0.0), value)
+
+    stem = relu(conv(value, 3, 32, kernel=5, strides=2))
+    pooled = build.add(Pool("max", (3, 3), (1, 1), (1, 1, 1, 1), (1, 1)), stem)
+    branch = relu(conv(relu(conv(pooled, 32, 48)), 48, 32, kernel=1))
+    added = build.pointwise(lambda a, b: (a + b).max(0.0), branch, pooled)
+    means = build.add(Reduce("mean", (2, 3)), added)
+    gate = build.pointwise(lambda v: 1.0 / ((-v).exp() + 1.0), conv(means, 32, 32, kernel=1))
+    gated = build.pointwise(lambda a, g: a * g, added, gate)
+    deep = conv(gated, 32, 32, group=32)
+    joined = build.add(Concat(1), deep, added, conv(added, 32, 20, kernel=1))
+    average = build.add(Pool("average", (2, 2), (2, 2), (0, 0, 1, 1), (1, 1), ceil_mode=True), joined)
+    last = conv(average, 84, 24, strides=2)
+    return build.module({"y": last, "added": added, "z": build.add(Reduce("max", (2, 3), keep_dims=False), last)})
+
+
+@pytest.mark.parametrize("symbolic", [False, True], ids=["bound", "symbolic"])
+def test_nets_of_blocked_images(symbolic: bool) -> None:
+    cases: list[tuple[list[Any], dict[str, int]]] = [([image((2, 3, 17, 15))], {})]
+    if symbolic:
+        shapes = ((2, 17, 15), (1, 33, 40), (3, 8, 5))
+        cases = [
+            ([image((batch, 3, height, width))], {"batch": batch, "height": height, "width": width})
+            for batch, height, width in shapes
+        ]
+    check(net(symbolic), cases)
+
+
+@pytest.mark.parametrize("level", ["x86-64-v2", "x86-64-v3", "x86-64-v4"])
+def test_levels(level: str) -> None:
+    module = net(symbolic=False)
+    x = image((2, 3, 17, 15))
+    try:
+        session = argosy.Session(argosy.compile(Program(module), targets=(level,), strict=True), device="cpu")
+    except argosy.errors.ArgosyError as refusal:
+        pytest.skip(str(refusal))
+    found = session.run({"x": x})
+    for name, expected in zip(module.result_names, Interpreter(module).run([x], Env()), strict=True):
+        agree(found[name], np.asarray(expected), f"{level}, {name}")
+
+
+TRANSPOSED: list[tuple[Sequence[int], Sequence[int], Callable[[], ConvTranspose]]] = [
+    ((1, 6, 7, 8), (6, 5, 3, 3), lambda: ConvTranspose((2, 2), (1, 1, 1, 1), (1, 1), output_padding=(1, 1))),
+    ((2, 6, 9), (6, 4, 4), lambda: ConvTranspose((3,), (1, 0), (2,), group=2)),
+    ((1, 3, 4, 5, 3), (3, 2, 2, 2, 2), lambda: ConvTranspose((1, 2, 1), (0,) * 6, (1, 1, 1))),
+]
+
+
+@pytest.mark.parametrize(("x", "weight", "op"), TRANSPOSED, ids=["2-d", "1-d, grouped", "3-d"])
+def test_transposed(x: Sequence[int], weight: Sequence[int], op: Callable[[], ConvTranspose]) -> None:
+    build = Builder()
+    result = build.add(op(), build.tensor_parameter("x", "float32", list(x)), build.constant(weights(weight)))
+    check(build.module({"y": result}), [([image(x)], {})])
