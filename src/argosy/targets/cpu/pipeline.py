@@ -10,12 +10,13 @@ from argosy.passes.eliminate_common import EliminateCommon
 from argosy.passes.fold_constants import FoldConstants
 from argosy.passes.fuse_loops import FuseLoops
 from argosy.passes.hoist_constant_steps import HoistConstantSteps
+from argosy.passes.lower_einsum import LowerEinsum
 from argosy.passes.manager import Phase
 
 __all__ = ["PIPELINE"]
 
 PIPELINE: Final[Sequence[Phase]] = (
     NORMALISE,
-    Phase("optimise", (HoistConstantSteps(), FoldConstants(), EliminateCommon())),
+    Phase("optimise", (LowerEinsum(), HoistConstantSteps(), FoldConstants(), EliminateCommon())),
     Phase("fuse", (FuseLoops(),)),
 )
