@@ -1,9 +1,14 @@
-"""Kernels of resize: the nearest elements in one pass, interpolation one axis after the other."""
+"""Kernels of resize: the nearest elements in one pass, interpolation one axis after the other.
+
+Where an axis is read, and by which weights, is the same for all of its lines: a table that a small kernel makes first.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from argosy.ir.dim import DimLike
-from argosy.ir.dtype import FLOAT64, DType
+from argosy.ir.dtype import FLOAT64, INT64, DType
 from argosy.ir.module import Module
 from argosy.ops.resize import Resize
 from argosy.ops.shapes import product
@@ -13,7 +18,16 @@ from argosy.targets.cpu.codegen.kernel import Kernel, chunk_count
 from argosy.targets.cpu.codegen.op_kernel import OpKernel, dot_text
 from argosy.targets.cpu.codegen.resize_axes import ResizedAxis, place_text, resized_axes
 
-__all__ = ["interpolation_axes", "interpolation_pass", "nearest_resize", "rounded_copy"]
+__all__ = [
+    "changed_axes",
+    "interpolation_pass",
+    "interpolation_table",
+    "nearest_resize",
+    "nearest_table",
+    "rounded_copy",
+    "taps",
+    "widened_pass",
+]
 
 _NEAREST = {
     "round_prefer_floor": "__builtin_elementwise_ceil({place} - 0.5)",
@@ -26,39 +40,53 @@ _NEAREST = {
 }
 
 
-def nearest_resize(module: Module) -> Kernel:
-    """Every element of the result is the nearest one of `x`."""
-    kernel = OpKernel(module, [module.results[0].dtype])
-    text, op = kernel.text, op_of(kernel.instruction, Resize)
-    x, result = kernel.operand(0), kernel.instruction.result()
-    axes = {axis.axis: axis for axis in resized_axes(kernel.elements, kernel.instruction) if not axis.still}
-    for axis in axes.values():
-        _check_not_empty(kernel, axis)
-    outer, rank = result.shape[:-1], result.rank
-    source = kernel.strides(x.shape)
+def nearest_table(module: Module, number: int) -> Kernel:
+    """For each place on axis `number` of the result the place on that of `x`, -1 where it is outside."""
+    kernel = OpKernel(module, [INT64])
+    op, axis = op_of(kernel.instruction, Resize), _axis(kernel, number)
+    _check_not_empty(kernel, axis)
+    with kernel.text.loop("to", "0", kernel.text.dim(axis.output)):
+        kernel.text.line(f"y0[to] = {_nearest(kernel, op, axis)};")
+    return kernel.kernel(1)
 
-    def sample(axis: int, index: str) -> tuple[str, str]:
-        """The place on an axis of `x`, and where it is outside."""
-        if axis not in axes:
-            return index, ""
-        return _nearest(kernel, op, axes[axis], index)
 
+def nearest_resize(module: Module, tables: Sequence[int]) -> Kernel:
+    """Every element of the result is the nearest one of `x`. `tables` are the axes that have one, the temporaries."""
+    result = module.results[0]
+    kernel = OpKernel(module, [result.dtype], [INT64] * len(tables))
+    text, op, x = kernel.text, op_of(kernel.instruction, Resize), kernel.operand(0)
+    crop = op.coordinates == "tf_crop_and_resize"
+    fill = scalar.apply("convert", [scalar.constant(op.extrapolation, FLOAT64)], [FLOAT64], result.dtype)
+    outer, rank, steps = result.shape[:-1], result.rank, kernel.strides(x.shape)
     if rank == 0:
-        text.line(kernel.store(0, x.dtype, "0", kernel.load(0, "0")))
+        text.line("y0[0] = x0[0];")
         return kernel.kernel(1)
+
+    def place(axis: int, index: str) -> str:
+        return f"temporary{tables.index(axis)}[{index}]" if axis in tables else index
+
     with kernel.share("row", kernel.count(outer)):
-        names = kernel.counters("row", outer, "i")
-        chosen = [sample(axis, name) for axis, name in enumerate(names)]
-        base = text.let("int64", dot_text([place for place, _ in chosen], source[:-1]))
-        with text.loop("last", "0", text.dim(result.shape[-1])):
-            chosen.append(sample(rank - 1, "last"))
-            value = kernel.load(0, f"{base} + {chosen[-1][0]}")
-            outside = [test for _, test in chosen if test]
-            if outside:
-                fill = scalar.constant(op.extrapolation, x.dtype)
-                value = f"({' || '.join(outside)} ? {fill} : {value})"
-            text.line(kernel.store(0, x.dtype, f"row * {text.dim(result.shape[-1])} + last", value))
+        names = [text.let("int64", place(axis, name)) for axis, name in enumerate(kernel.counters("row", outer, "i"))]
+        outside = [f"{name} < 0" for axis, name in enumerate(names) if crop and axis in tables]
+        base = text.let("int64", dot_text(names, steps[:-1]))
+        size = text.let("int64", text.dim(result.shape[-1]))
+        text.line(f"{scalar.storage_type(result.dtype)} *to = y0 + row * {size};")
+        if outside:
+            with text.block(f"if ({' || '.join(outside)})"):
+                text.line(f"for (int64 i = 0; i < {size}; ++i) {scalar.store(result.dtype, 'to', 'i', fill)};")
+                text.line("continue;")
+        with text.loop("last", "0", size):
+            if crop and rank - 1 in tables:
+                text.line(f"const int64 from = {place(rank - 1, 'last')};")
+                value = f"(from < 0 ? {fill} : {kernel.load(0, f'{base} + from')})"
+                text.line(f"{scalar.store(result.dtype, 'to', 'last', value)};")
+            else:
+                text.line(f"to[last] = x0[{base} + {place(rank - 1, 'last')}];")
     return kernel.kernel(chunk_count(product(result.shape), product(outer)))
+
+
+def _axis(kernel: OpKernel, number: int) -> ResizedAxis:
+    return next(a for a in resized_axes(kernel.elements, kernel.instruction) if a.axis == number)
 
 
 def _check_not_empty(kernel: OpKernel, axis: ResizedAxis) -> None:
@@ -70,30 +98,113 @@ def _check_not_empty(kernel: OpKernel, axis: ResizedAxis) -> None:
     kernel.text.line("}")
 
 
-def _nearest(kernel: OpKernel, op: Resize, axis: ResizedAxis, index: str) -> tuple[str, str]:
+def _nearest(kernel: OpKernel, op: Resize, axis: ResizedAxis) -> str:
     text = kernel.text
     size, output = text.dim(axis.size), text.dim(axis.output)
-    place = text.let("float64", place_text(op.coordinates, axis, size, output, index))
+    place = text.let("float64", place_text(op.coordinates, axis, size, output, "to"))
     rounded = _NEAREST[op.nearest].format(place=place, scale=axis.scale)
     chosen = f"clamp_int64((int64){rounded}, 0, {size} - 1)"
     if op.coordinates == "tf_crop_and_resize":
-        return text.let("int64", chosen), f"({place} < 0.0 || {place} > (float64){size} - 1.0)"
+        return f"{place} < 0.0 || {place} > (float64){size} - 1.0 ? -1 : {chosen}"
     # an axis that keeps its size is left alone, whatever the rule
-    still = f"{size} == {output} && {axis.scale} == 1.0"
-    return text.let("int64", f"{still} ? {index} : {chosen}"), ""
+    return f"{size} == {output} && {axis.scale} == 1.0 ? to : {chosen}"
 
 
-def interpolation_axes(module: Module) -> list[int]:
-    """The axes that need a pass."""
+def changed_axes(module: Module) -> list[int]:
+    """The axes to which something happens."""
     trial = OpKernel(module, [])
     return [axis.axis for axis in resized_axes(trial.elements, trial.instruction) if not axis.still]
 
 
+def taps(op: Resize) -> int:
+    """Neighbours that an interpolation takes."""
+    return 2 if op.mode == "linear" else 4
+
+
+def interpolation_table(module: Module, number: int, wide: DType) -> Kernel:
+    """For each place on axis `number` of the result its neighbours in `x` and their weights; -1 for one outside."""
+    kernel = OpKernel(module, [INT64, wide])
+    text, op, axis = kernel.text, op_of(kernel.instruction, Resize), _axis(kernel, number)
+    _check_not_empty(kernel, axis)
+    size, output, count = text.dim(axis.size), text.dim(axis.output), taps(op)
+    kind = scalar.compute_type(wide)
+    with text.loop("to", "0", output):
+        place = text.let("float64", place_text(op.coordinates, axis, size, output, "to"))
+        base = text.let("float64", f"__builtin_elementwise_ceil({place}) - 1.0")
+        fraction, whole = text.let("float64", f"{place} - {base}"), text.let("int64", f"(int64){base}")
+        text.line("float64 total = 0.0;")
+        for tap in range(count):
+            offset = tap - count // 2 + 1
+            with text.block(""):
+                text.line(f"const int64 tap = {offset};")
+                weight = text.let("float64", _weight(kernel, op, "1.0", fraction, whole, size))
+                text.line(f"total += {weight};")
+                text.line(f"y0[to * {count} + {tap}] = clamp_int64({whole} + tap, 0, {size} - 1);")
+                text.line(f"y1[to * {count} + {tap}] = ({kind}){weight};")
+        if op.exclude_outside:
+            with text.loop("tap", str(1 - count // 2), str(count // 2 + 1)), text.block("if (total != 0.0)"):
+                weight = _weight(kernel, op, "1.0", fraction, whole, size)
+                text.line(f"y1[to * {count} + tap + {count // 2 - 1}] = ({kind})({weight} / total);")
+        if op.coordinates == "tf_crop_and_resize":
+            text.line(f"if ({place} < 0.0 || {place} > (float64){size} - 1.0) y0[to * {count}] = -1;")
+    return kernel.kernel(1)
+
+
 def interpolation_pass(module: Module, number: int, shape: tuple[DimLike, ...], wide: DType, *, first: bool) -> Kernel:
-    """The pass over axis `number` of a tensor of dims `shape`: the operand in the first pass, else the temporary."""
+    """The pass over axis `number` of a tensor of dims `shape`: the operand in the first pass, else a temporary.
+
+    The other temporaries are the axis's table.
+    """
+    kernel = OpKernel(module, [wide], [INT64, wide] if first else [INT64, wide, wide])
+    text, op, axis = kernel.text, op_of(kernel.instruction, Resize), _axis(kernel, number)
+    size, output, count = text.let("int64", text.dim(axis.size)), text.let("int64", text.dim(axis.output)), taps(op)
+    inner = text.let("int64", kernel.count(shape[number + 1 :]))
+    kind = scalar.compute_type(wide)
+    fill = scalar.constant(op.extrapolation, wide)
+
+    def source(at: str) -> str:
+        return f"({kind}){kernel.load(0, at)}" if first else f"temporary2[{at}]"
+
+    def total(behind: str) -> str:
+        parts = (
+            f"{source(f'(before * {size} + index[{tap}]) * {inner} + {behind}')} * weight[{tap}]"
+            for tap in range(count)
+        )
+        return " + ".join(parts)
+
+    if number == len(shape) - 1:
+        lines: DimLike = product(shape[:number])
+        with kernel.share("before", text.dim(lines)), text.loop("to", "0", output):
+            _table_entry(kernel, count, kind)
+            value = total("0")
+            if op.coordinates == "tf_crop_and_resize":
+                value = f"index[0] < 0 ? {fill} : {value}"
+            text.line(f"y0[before * {output} + to] = {value};")
+    else:
+        lines = product(shape[:number]) * axis.output
+        with kernel.share("line", text.dim(lines)):
+            text.line(f"const int64 before = line / {output}, to = line % {output};")
+            _table_entry(kernel, count, kind)
+            if op.coordinates == "tf_crop_and_resize":
+                with text.block("if (index[0] < 0)"):
+                    text.line(f"for (int64 k = 0; k < {inner}; ++k) y0[line * {inner} + k] = {fill};")
+                    text.line("continue;")
+            with text.loop("k", "0", inner):
+                text.line(f"y0[line * {inner} + k] = {total('k')};")
+    work = product(shape[:number]) * product(shape[number + 1 :]) * axis.output * count
+    return kernel.kernel(chunk_count(work, lines))
+
+
+def _table_entry(kernel: OpKernel, count: int, kind: str) -> None:
+    kernel.text.line(f"const int64 *restrict index = temporary0 + to * {count};")
+    kernel.text.line(f"const {kind} *restrict weight = temporary1 + to * {count};")
+
+
+def widened_pass(module: Module, number: int, shape: tuple[DimLike, ...], wide: DType, *, first: bool) -> Kernel:
+    """Like `interpolation_pass`, for a kernel that is widened by the scale: it may have any number of taps."""
     kernel = OpKernel(module, [wide], [] if first else [wide])
     text, op = kernel.text, op_of(kernel.instruction, Resize)
-    axis = next(a for a in resized_axes(kernel.elements, kernel.instruction) if a.axis == number)
+    axis = _axis(kernel, number)
     _check_not_empty(kernel, axis)
     size, output = text.dim(axis.size), text.let("int64", text.dim(axis.output))
     outer = text.let("int64", kernel.count(shape[:number]))

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from argosy.ir.dtype import FLOAT64
+from argosy.ir.dtype import FLOAT64, INT64
 from argosy.ir.types import TensorType
 from argosy.ops.resize import Resize
 from argosy.targets.cpu.codegen.element import op_of, present
 from argosy.targets.cpu.codegen.resize_axes import resize_sizes
-from argosy.targets.cpu.codegen.resizing import interpolation_axes, interpolation_pass, nearest_resize, rounded_copy
+from argosy.targets.cpu.codegen.resizing import (
+    changed_axes,
+    interpolation_pass,
+    interpolation_table,
+    nearest_resize,
+    nearest_table,
+    rounded_copy,
+    taps,
+    widened_pass,
+)
 from argosy.targets.cpu.lone_op import LoneOp
 from argosy.targets.cpu.solution import Problem, Steps, register_solution
 from argosy.targets.cpu.solutions.steered import define_sizes
@@ -28,20 +37,31 @@ class ResizePasses(LoneOp):
         define_sizes(problem, steps, resize_sizes)
         module = problem.module
         (instruction,) = module.instructions
-        if op_of(instruction, Resize).mode == "nearest":
-            self.call(problem, steps, nearest_resize(module))
+        op, x, result = op_of(instruction, Resize), present(instruction, 0), instruction.result()
+        axes = changed_axes(module)
+        if op.mode == "nearest":
+            tables = []
+            for axis in axes:
+                tables.append(steps.temporary(TensorType(INT64, (result.shape[axis],))))
+                self.call(problem, steps, nearest_table(module, axis), writes=tables[-1:])
+            self.call(problem, steps, nearest_resize(module, axes), tables)
             return
-        x, result = present(instruction, 0), instruction.result()
         wide = result.dtype.compute if result.dtype.is_float else FLOAT64
         shape = x.shape
-        axes = interpolation_axes(module)
         source: list[int] = []
         for place, axis in enumerate(axes):
-            kernel = interpolation_pass(module, axis, shape, wide, first=place == 0)
-            shape = (*shape[:axis], result.shape[axis], *shape[axis + 1 :])
+            after = (*shape[:axis], result.shape[axis], *shape[axis + 1 :])
             last = place == len(axes) - 1 and result.dtype is wide
-            target = steps.result() if last else steps.temporary(TensorType(wide, shape))
-            self.call(problem, steps, kernel, source, [target])
-            source = [target]
+            target = steps.result() if last else steps.temporary(TensorType(wide, after))
+            if op.antialias:
+                kernel = widened_pass(module, axis, shape, wide, first=place == 0)
+                self.call(problem, steps, kernel, source, [target])
+            else:
+                entries = (result.shape[axis], taps(op))
+                table = [steps.temporary(TensorType(kind, entries)) for kind in (INT64, wide)]
+                self.call(problem, steps, interpolation_table(module, axis, wide), writes=table)
+                kernel = interpolation_pass(module, axis, shape, wide, first=place == 0)
+                self.call(problem, steps, kernel, [*table, *source], [target])
+            shape, source = after, [target]
         if not axes or result.dtype is not wide:
             self.call(problem, steps, rounded_copy(module, wide, first=not axes), source)
