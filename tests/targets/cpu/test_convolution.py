@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -168,15 +168,28 @@ def test_levels(level: str) -> None:
         agree(found[name], np.asarray(expected), f"{level}, {name}")
 
 
-TRANSPOSED: list[tuple[Sequence[int], Sequence[int], Callable[[], ConvTranspose]]] = [
-    ((1, 6, 7, 8), (6, 5, 3, 3), lambda: ConvTranspose((2, 2), (1, 1, 1, 1), (1, 1), output_padding=(1, 1))),
-    ((2, 6, 9), (6, 4, 4), lambda: ConvTranspose((3,), (1, 0), (2,), group=2)),
-    ((1, 3, 4, 5, 3), (3, 2, 2, 2, 2), lambda: ConvTranspose((1, 2, 1), (0,) * 6, (1, 1, 1))),
+TRANSPOSED: list[tuple[Sequence[int], Sequence[int], ConvTranspose]] = [
+    ((1, 24, 10, 12), (24, 24, 2, 2), ConvTranspose((2, 2), (0,) * 4, (1, 1))),
+    ((2, 20, 7, 9), (20, 33, 3, 3), ConvTranspose((2, 2), (1, 1, 1, 1), (1, 1), output_padding=(1, 1))),
+    ((1, 32, 25), (32, 16, 16), ConvTranspose((8,), (4, 4), (1,))),
+    ((1, 5, 6, 7), (5, 4, 3, 2), ConvTranspose((1, 1), (1, 0, 0, 1), (2, 1))),
+    ((1, 5, 6, 7), (5, 4, 1, 1), ConvTranspose((2, 3), (0,) * 4, (1, 1))),
+    ((1, 3, 4, 5, 3), (3, 2, 2, 2, 2), ConvTranspose((1, 2, 1), (0,) * 6, (1, 1, 1))),
+    ((1, 6, 6, 7), (6, 4, 4, 4), ConvTranspose((2, 2), (0,) * 4, (1, 1), auto_pad="same_upper")),
+    ((2, 6, 9), (6, 4, 4), ConvTranspose((3,), (1, 0), (2,), group=2)),
+    ((1, 6, 6, 7), (6, 4, 3, 3), ConvTranspose((5, 4), (0,) * 4, (1, 1))),
 ]
 
 
-@pytest.mark.parametrize(("x", "weight", "op"), TRANSPOSED, ids=["2-d", "1-d, grouped", "3-d"])
-def test_transposed(x: Sequence[int], weight: Sequence[int], op: Callable[[], ConvTranspose]) -> None:
+@pytest.mark.parametrize(("x", "weight", "op"), TRANSPOSED, ids=[str(case[1:]) for case in TRANSPOSED])
+@pytest.mark.parametrize("symbolic", [False, True], ids=["bound", "symbolic"])
+def test_transposed(x: Sequence[int], weight: Sequence[int], op: ConvTranspose, symbolic: bool) -> None:
     build = Builder()
-    result = build.add(op(), build.tensor_parameter("x", "float32", list(x)), build.constant(weights(weight)))
-    check(build.module({"y": result}), [([image(x)], {})])
+    dims = [SIZES[axis] if symbolic and axis != 1 else size for axis, size in enumerate(x)]
+    outputs = weight[1] * op.group
+    result = build.add(
+        op, build.tensor_parameter("x", "float32", dims), build.constant(weights(weight)),
+        build.constant(image((outputs,))),
+    )  # fmt: skip
+    module = build.module({"y": build.pointwise(lambda y: y.max(0.0), result)})
+    check(module, [([image(x)], {SIZES[axis]: size for axis, size in enumerate(x) if axis != 1} if symbolic else {})])

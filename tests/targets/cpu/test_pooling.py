@@ -43,7 +43,7 @@ def test_windows(
     more: dict[str, Any],
     kind: str,
     fields: dict[str, Any],
-    blocked: bool,  # noqa: FBT001
+    blocked: bool,
 ) -> None:
     """A pooling alone, and one behind a convolution, whose result is blocked."""
     build = Builder()

@@ -22,6 +22,7 @@ from argosy.targets.cpu.codegen.kernel import Kernel
 from argosy.targets.cpu.codegen.part import Part, part_of
 from argosy.targets.cpu.codegen.reorder import from_blocked, image_shape, to_blocked
 from argosy.targets.cpu.codegen.tile import Tile, tile_for
+from argosy.targets.cpu.codegen.transposed_conv import Scatter, pack_scatter, scatter_kernel, scatter_type
 from argosy.targets.cpu.codegen.winograd import TRANSFORMS, Winograd, pack_winograd, winograd_kernel, winograd_type
 from argosy.targets.cpu.layout import LANES, Blocked
 from argosy.targets.cpu.solution import Problem, Solution, Steps, register_solution
@@ -29,6 +30,7 @@ from argosy.targets.cpu.solution import Problem, Solution, Steps, register_solut
 __all__ = [
     "DepthwiseConvolution",
     "DirectConvolution",
+    "TransposedConvolution",
     "WinogradConvolution",
     "blocked_images",
     "finish",
@@ -52,14 +54,13 @@ class _BlockedConvolution(Solution):
         if any(value.dtype is not FLOAT32 for value in (x, weight, anchor.result())):
             return "there are tiles of float32 only"
         try:
-            window = Window.of(anchor)
             images_of(part_of(problem.module, [problem.module.results[0]], {anchor}).module, anchor.result())
+            return self.declines(problem)
         except DeclinedError as declined:
             return str(declined)
-        return self.declines(problem, window)
 
-    def declines(self, problem: Problem, window: Window) -> str:
-        """Why a convolution that could be blocked is none for this solution."""
+    def declines(self, problem: Problem) -> str:
+        """Why a convolution that could be blocked is none for this solution; may raise DeclinedError too."""
         raise NotImplementedError
 
     def halo(self, problem: Problem, config: Any) -> Blocked:
@@ -107,7 +108,8 @@ class DirectConvolution(_BlockedConvolution):
     name = "direct convolution"
     rank = 1
 
-    def declines(self, problem: Problem, window: Window) -> str:
+    def declines(self, problem: Problem) -> str:
+        window = Window.of(problem.anchor_instruction)
         counts = (window.source[1], window.result[1])
         if window.group > 1 and any(not isinstance(count, int) for count in counts):
             return "it has groups of symbolic size"
@@ -146,7 +148,8 @@ class DepthwiseConvolution(_BlockedConvolution):
     name = "depthwise convolution"
     rank = 3
 
-    def declines(self, problem: Problem, window: Window) -> str:
+    def declines(self, problem: Problem) -> str:
+        window = Window.of(problem.anchor_instruction)
         if window.group == 1 or not window.group == window.source[1] == window.result[1]:
             return "a channel of the result is a sum over several channels, or shares one"
         return "the window is too wide" if window.kernel[-1] > LONGEST else ""
@@ -177,7 +180,8 @@ class WinogradConvolution(_BlockedConvolution):
     name = "Winograd convolution"
     rank = 2
 
-    def declines(self, problem: Problem, window: Window) -> str:
+    def declines(self, problem: Problem) -> str:
+        window = Window.of(problem.anchor_instruction)
         if problem.options.accuracy == "exact":
             return "exact sums are asked for"
         if window.kernel != (3, 3) or {*window.strides, *window.dilations} != {1}:
@@ -209,6 +213,36 @@ class WinogradConvolution(_BlockedConvolution):
         layout: Blocked,
     ) -> Kernel:  # fmt: skip
         return winograd_kernel(module, problem.anchor_instruction, config, source, images, layout)
+
+
+@register_solution
+class TransposedConvolution(_BlockedConvolution):
+    """A direct convolution for each phase of the strides."""
+
+    name = "transposed convolution"
+    anchors = frozenset({"conv_transpose"})
+    rank = 1
+
+    def declines(self, problem: Problem) -> str:
+        return "" if Scatter.of(problem.anchor_instruction).halo else "it has no halo"
+
+    def configs(self, problem: Problem) -> Sequence[Tile]:
+        return (tile_for(problem.arch, FLOAT32, problem.anchor_instruction.result().shape[1]),)
+
+    def halo(self, problem: Problem, config: Tile) -> Blocked:
+        return Scatter.of(problem.anchor_instruction).halo
+
+    def weights(self, problem: Problem, config: Tile, steps: Steps) -> int:
+        weight = present(problem.anchor_instruction, 1)
+        part = part_of(problem.module, [weight])
+        scatter = Scatter.of(problem.anchor_instruction)
+        return packed(steps, part, pack_scatter(part.module, weight, scatter, config), scatter_type(scatter, config))
+
+    def kernel(
+        self, problem: Problem, config: Tile, module: Module, source: Blocked, images: dict[str, Image], layout: Blocked
+    ) -> Kernel:
+        anchor = problem.anchor_instruction
+        return scatter_kernel(module, anchor, Scatter.of(anchor), config, source, images, layout)
 
 
 def _multiplications(window: Window, tile: Tile) -> int:
