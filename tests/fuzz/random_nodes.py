@@ -25,6 +25,18 @@ _TEXTS: Final = (
     *("tanh", "gelu", "UPPER", "POST", "TF", "[", "BRANCH_LEQ"),
 )
 
+# Attributes of ops without a schema, those of com.microsoft.
+_OTHERS: Final = {
+    "FLOAT": ("alpha", "epsilon", "scale", "softcap", "mask_filter_value"),
+    "INT": (
+        *("num_heads", "kv_num_heads", "axis", "transA", "transB", "K", "N", "bits", "block_size", "groups", "group"),
+        *("channels_last", "activation", "unidirectional", "do_rotary", "interleaved", "rotary_embedding_dim"),
+        *("local_window_size", "smooth_softmax", "hidden_size", "quant_type", "keepdims", "count_include_pad"),
+    ),
+    "STRING": ("activation", "auto_pad", "direction"),
+    "INTS": ("qkv_hidden_sizes", "axes", "pads", "strides", "dilations", "kernel_shape"),
+}
+
 _ATTRIBUTE_TYPES: Final = dict(AttributeProto.AttributeType.items())
 
 
@@ -64,6 +76,9 @@ def _add_node(graph: GraphProto, index: int, version: int, rng: random.Random) -
         for attribute in schema.attributes.values():
             if attribute.required or rng.random() < 0.3:
                 _add_attribute(node, attribute.name, _ATTRIBUTE_TYPES[str(attribute.type).rpartition(".")[2]], rng)
+    for _ in range(0 if schema else rng.randrange(6)):
+        kind = rng.choice(("INT", "INT", "INT", *_OTHERS))
+        _add_attribute(node, rng.choice(_OTHERS[kind]), _ATTRIBUTE_TYPES[kind], rng)
 
 
 def _input(graph: GraphProto, index: int, types: list[str], rng: random.Random) -> str:

@@ -118,8 +118,8 @@ _WRITTEN: Final[dict[str, tuple[str, str]]] = {
             nodes_featureids = [0, 0, 0], nodes_modes = ["BRANCH_LEQ", "LEAF", "LEAF"], nodes_nodeids = [0, 1, 2],
             nodes_treeids = [0, 0, 0], nodes_truenodeids = [1, 0, 0], nodes_values = [0.5, 0.0, 0.0],
             target_ids = [0, 0], target_nodeids = [1, 2], target_treeids = [0, 0], target_weights = [1.0, 2.0]>(x)
-          s = ai.onnx.ml.Scaler<offset = [0.0, 1.0], scale = [1.0, 2.0]>(x)
-          z = ai.onnx.ml.Normalizer<norm = "L2">(s) }"""),
+          z = ai.onnx.ml.Binarizer<threshold = 0.5>(x) s = ai.onnx.ml.ArrayFeatureExtractor(z, i)
+          i = Constant<value_ints = [1, 0]>() }"""),
     "signals": ('"" : 17', """
         signals (float[1, 16, 1] x, int64 n) => (float[1, A, 2] y, float[1, B, C, 2] z)
         <int64 step = {4}, int64 size = {8}>
@@ -148,6 +148,33 @@ _WRITTEN: Final[dict[str, tuple[str, str]]] = {
           i = BitShift<direction = "LEFT">(c, c) j = Mod<fmod = 0>(d, d) k = Pow(e, d) l = Clip(k, , lim)
           lim = Constant<value_float = 3.0>() y = Sum(h, l, g) n = CastLike(c, d) z = Not(o) o = Equal(c, i)
           p = HardSigmoid(e) q = Einsum<equation = "i,ij->j">(e, f) }"""),
+    "heads": ('"" : 17, "com.microsoft" : 1', """
+        heads (float[B, T, 8] q, float[B, S, 8] k, float[B, S, 8] v, int64[B, T] at, float[9, 2] cos, float[9, 2] sin,
+            float[1, 2, 8] x, float[1, 2, 4] y, float[1, 1, P, 4] past, int32[1] lens, int32 total)
+            => (float[B, T, 8] a, float[1, 2, 8] b, float[1, 1, R, 4] present)
+        { r = com.microsoft.RotaryEmbedding<num_heads = 2>(q, at, cos, sin)
+          a = com.microsoft.MultiHeadAttention<num_heads = 2, scale = 0.5>(r, k, v)
+          b, present, other = com.microsoft.GroupQueryAttention<num_heads = 2, kv_num_heads = 1>(
+              x, y, y, past, past, lens, total) }"""),
+    "bits": ('"" : 17, "com.microsoft" : 1', """
+        bits (float[M, 32] a, uint8[4, 1, 16] w, float[4] s, float[M, 4] c, int8[4, 3] d, uint8[M, 4] e,
+            float t, uint8 z) => (float[M, 4] y, float[M, 3] f, uint8[M, 4] g)
+        <float[1] ds = {0.5}, int8[1] dz = {1}>
+        { y = com.microsoft.MatMulNBits<K = 32, N = 4, bits = 4, block_size = 32>(a, w, s)
+          f = com.microsoft.DynamicQuantizeMatMul(c, d, ds, dz)
+          g = com.microsoft.QLinearAdd(e, t, z, e, t, z, t, z) h = com.microsoft.QLinearSigmoid(e, t, z, t, z)
+          i = com.microsoft.QLinearConcat<axis = 1>(t, z, e, t, z, g, t, z)
+          j = com.microsoft.MatMulIntegerToFloat(e, d, t, t, z)
+          k = com.microsoft.QLinearLeakyRelu<alpha = 0.5>(e, t, z, t, z) }"""),
+    "embedding": ('"" : 17, "com.microsoft" : 1', """
+        embedding (int32[B, T] ids, int32[B, T] parts, float[9, 4] words, float[9, 4] places, float[2, 4] segments,
+            float[4] g, float[4] b, int32[B, T] mask, float[1, 2, 3, 4] x, float[2, 4, 3, 3] w)
+            => (float[B, T, 4] y, float[1, 2, 3, 4] n, float[1, P, Q, 2] c)
+        { y, m = com.microsoft.EmbedLayerNormalization(ids, parts, words, places, segments, g, b, mask)
+          n = com.microsoft.GroupNorm<groups = 2, channels_last = 1, activation = 1>(x, g, b)
+          c = com.microsoft.NhwcConv<pads = [1, 1, 1, 1]>(x, w) f = com.microsoft.FastGelu(y, b)
+          p = com.microsoft.FusedMatMul<transB = 1, alpha = 0.5>(y, f) s = com.microsoft.BiasSplitGelu(y, b)
+          k = com.microsoft.SimplifiedLayerNormalization<axis = -1>(y, g) q = com.microsoft.QuickGelu(k) }"""),
     "losses": ('"" : 13', """
         losses (float[N, 3] x, int64[N] t, float[3] w) => (float l, float[N] m)
         { p = LogSoftmax<axis = 1>(x) l = NegativeLogLikelihoodLoss<ignore_index = 1>(p, t, w)

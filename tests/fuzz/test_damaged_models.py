@@ -1,4 +1,4 @@
-"""20,000 damaged models: each is refused with a ModelError, or is a valid program; nothing else may come out.
+"""20,000 damaged models (100,000 nightly): each is refused with a ModelError, or valid; nothing else may come out.
 
 They run in processes of their own, under limits of time and memory. The seeds are fixed: a failure repeats by its
 number (`python -m tests.fuzz --write N` writes the model).
@@ -18,7 +18,9 @@ CHUNK = 5000
 CHUNKS = 4
 
 
-@pytest.mark.parametrize("chunk", range(CHUNKS))
+@pytest.mark.parametrize(
+    "chunk", [*range(CHUNKS), *(pytest.param(chunk, marks=pytest.mark.nightly) for chunk in range(CHUNKS, 5 * CHUNKS))]
+)
 def test_damaged_models_are_refused_or_valid(chunk: int) -> None:
     summary = run_cases(range(chunk * CHUNK, (chunk + 1) * CHUNK))
     assert not summary.failures

@@ -159,8 +159,8 @@ def check(op: str, function: Function, kind: Any) -> None:
     for value, have, want, near in zip(wide, result, expected, rounded, strict=True):
         if np.isnan(want) or have == near:
             continue
-        info = ml_dtypes.finfo(kind)
-        if abs(want) > float(info.max):  # type: ignore[no-untyped-call]
+        info: Any = ml_dtypes.finfo(kind)  # type: ignore[no-untyped-call]
+        if abs(want) > float(info.max):
             assert abs(have) >= float(info.max) * (1 - float(info.eps)), f"{op}({value}) is {have}, expected {want}"
             continue
         step = max(float(np.abs(want)) * float(info.eps), float(info.smallest_subnormal))

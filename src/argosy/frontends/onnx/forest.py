@@ -139,8 +139,9 @@ def same_length(node: Node, *names: str) -> None:
     for name in names:
         entry = node.raw_attribute(name)
         if entry is not None:
-            values = (entry.floats, entry.ints, entry.strings)
-            lengths[name] = math.prod(entry.t.dims) if entry.HasField("t") else max(map(len, values))
+            columns = {4: entry.t.dims, 6: entry.floats, 7: entry.ints, 8: entry.strings}  # by AttributeType
+            column = columns.get(entry.type, [0])  # another type stands for one value, or is refused when it is read
+            lengths[name] = math.prod(column) if entry.type == 4 else len(column)
     if len(set(lengths.values())) > 1:
         told = ", ".join(f"{name} has {count}" for name, count in lengths.items())
         node.fail(f"the attributes need one entry for each node: {told}")

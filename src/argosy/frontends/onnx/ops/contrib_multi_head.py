@@ -79,6 +79,8 @@ def _operands(node: Node) -> tuple[Value, Value, Value]:
         check_dims(node, "key", key, (batch, key.shape[1], heads, 2, q.shape[3]))
         return _biased(node, q, *_unpacked(node, key, 2))
     value = node.input(2)
+    if value.rank not in (3, 4):
+        node.fail(f"value is {value.type}, expected rank 3 or 4")
     if key.rank == 4:
         check_dims(node, "key", key, (batch, heads, key.shape[2], q.shape[3]))
         check_dims(node, "value", value, (batch, heads, key.shape[2], value.shape[-1]))
