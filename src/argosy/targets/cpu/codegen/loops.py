@@ -10,10 +10,11 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from argosy.ir import access as maps
 from argosy.ir.access import Access
-from argosy.ir.dim import Dim, DimLike, Symbol, dim_max, symbols_in
+from argosy.ir.dim import Dim, DimLike, Symbol, ceildiv, dim_max, symbols_in
 from argosy.ir.dtype import DTYPES, DType
 from argosy.ir.module import Module, Value
 from argosy.ops.shapes import product
@@ -21,7 +22,7 @@ from argosy.targets.cpu.codegen import scalar
 from argosy.targets.cpu.codegen.c_text import CText, axis_name
 from argosy.targets.cpu.codegen.kernel import Kernel, KernelWriter, chunk_count
 
-__all__ = ["Nest", "chunked_loops", "copy_code", "coefficient", "elementwise_kernel", "merged_extents", "store_kernel"]
+__all__ = ["Nest", "chunked_loops", "coefficient", "copy_code", "elementwise_kernel", "merged_extents", "store_kernel"]
 
 
 def elementwise_kernel(module: Module) -> Kernel:
@@ -29,6 +30,10 @@ def elementwise_kernel(module: Module) -> Kernel:
     result = module.results[0]
     place = maps.identity(result.shape)
     return store_kernel(module, [result.dtype], [Nest(result, result.shape, 0, place)])
+
+
+_STRIPE: Final = 16
+"""Elements of a stripe: a cache line of float32."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +59,15 @@ def store_kernel(module: Module, results: Sequence[DType], nests: Sequence[Nest]
             if len(nests) > 1:
                 stack.enter_context(writer.text.block(""))
             stack.enter_context(writer.elements.scope())
-            count = chunked_loops(writer.text, whole, lambda nest=nest: _store(writer, nest))  # type: ignore[misc]
+            crossed = _crossed_axis(whole, trial.elements.offsets)
+
+            def body(nest: Nest = nest) -> None:
+                _store(writer, nest)
+
+            if crossed is None:
+                count = chunked_loops(writer.text, whole, body)
+            else:
+                count = _crossed_loops(writer.text, whole, crossed, body)
         pieces = dim_max(pieces, count)
         work = product(nest.extents) + work
     return writer.kernel(chunk_count(work, pieces))
@@ -118,6 +131,45 @@ def _mentions(atom: object, name: str) -> bool:
     if isinstance(atom, Symbol):
         return atom.name == name
     return any(symbol.name == name for symbol in symbols_in(Dim((((atom,), 1),))))  # type: ignore[arg-type]
+
+
+def _crossed_axis(extents: Sequence[DimLike], offsets: Sequence[DimLike]) -> int | None:
+    """The axis along which a load walks element by element while it jumps along the last: that of a transpose."""
+    live = [axis for axis, size in enumerate(extents) if not (isinstance(size, int) and size == 1)]
+    for offset in offsets[:-1]:  # the last is the store's
+        if len(live) > 1 and coefficient(offset, live[-1]) not in (None, 0, 1):
+            for axis in live[:-1]:
+                if coefficient(offset, axis) == 1:
+                    return axis
+    return None
+
+
+def _crossed_loops(text: CText, extents: Sequence[DimLike], crossed: int, body: Callable[[], None]) -> DimLike:
+    """Like `chunked_loops`, in stripes of a cache line: the last axis by blocks, the crossed one inside, a block last.
+
+    All elements of a line are used before it leaves the cache, of the source and of the result.
+    """
+    live = [axis for axis, size in enumerate(extents) if not (isinstance(size, int) and size == 1)]
+    last = live[-1]
+    for axis in range(len(extents)):
+        if axis not in live:
+            text.line(f"const int64 {axis_name(axis)} = 0;")
+    outer = [axis for axis in live[:-1] if axis != crossed]
+    size = text.dim(extents[last])
+    blocks = ceildiv(extents[last], _STRIPE)
+    count = product((*(extents[axis] for axis in outer), blocks))
+    text.line(f"const int64 stripes = {text.dim(count)};")
+    with text.loop("stripe", "stripes * chunk / chunks", "stripes * (chunk + 1) / chunks"):
+        text.line(f"int64 left = stripe / {text.dim(blocks)};")
+        text.line(f"const int64 begin = stripe % {text.dim(blocks)} * {_STRIPE};")
+        text.line(f"const int64 end = min_int64(begin + {_STRIPE}, {size});")
+        for axis in reversed(outer):
+            extent = text.dim(extents[axis])
+            text.line(f"const int64 {axis_name(axis)} = left % {extent}; left /= {extent};")
+        text.line("(void)left;")
+        with text.loop(axis_name(crossed), "0", text.dim(extents[crossed])), text.loop(axis_name(last), "begin", "end"):
+            body()
+    return count
 
 
 def chunked_loops(text: CText, extents: Sequence[DimLike], body: Callable[[], None]) -> DimLike:
