@@ -25,6 +25,9 @@ __all__ = ["BLOCK", "Depth", "Tile", "balanced", "depth_of", "micro_function", "
 BLOCK: Final = 16
 """Numbers to a block, and lanes of a logical vector: 64 bytes of float32, whatever the width of the registers."""
 _MOST_ROWS: Final = 24
+_USUAL: Final = 2
+_SHAPES: Final = {2: 1.0, 3: 1.01, 1: 1.06}
+"""Vectors that a tile may be wide, with what a column costs: the narrow one reads more numbers for each."""
 _CHAINS: Final = 8
 """Sums that must be in flight so that none waits for the one before."""
 _VECTORS: Final = {
@@ -52,11 +55,22 @@ def vector_type(dtype: DType) -> str | None:
 
 
 def tile_for(arch: CpuArch, dtype: DType, columns: DimLike) -> Tile:
-    """The largest tile of sums of `dtype` that the registers hold beside a row of weights and one more."""
+    """The largest tile of sums of `dtype` that the registers hold beside a row of weights and one more.
+
+    Where several vectors fit beside each other, as many as waste the fewest columns behind the last.
+    """
     registers = max(1, BLOCK * dtype.bits // arch.vector_bits)
-    vectors = 2 if registers == 1 and not (isinstance(columns, int) and columns <= BLOCK) else 1
+    vectors = 1
+    if registers == 1:
+        vectors = min(_SHAPES, key=lambda count: _cost(count, columns)) if isinstance(columns, int) else _USUAL
     row = vectors * registers
     return Tile(max(1, min((arch.vector_registers - row - 1) // row, _MOST_ROWS)), vectors)
+
+
+def _cost(vectors: int, columns: int) -> float:
+    """Columns with those behind the last, by tiles of some vectors."""
+    width = vectors * BLOCK
+    return -(-columns // width) * width * _SHAPES[vectors]
 
 
 def balanced(count: int, most: int) -> tuple[int, int, int]:
