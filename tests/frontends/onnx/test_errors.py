@@ -18,6 +18,7 @@ from onnx import ModelProto, TensorProto
 
 from argosy.errors import ArgosyError, InternalError, ModelError, UnsupportedError
 from argosy.frontends.onnx import ImportOptions, load
+from tests.conformance.cases import load_cases
 
 
 @dataclass(frozen=True, slots=True)
@@ -457,3 +458,15 @@ def test_what_is_let_pass_is_warned_of(caplog: pytest.LogCaptureFixture) -> None
         load(parse("g (float[2] x, int32[1] s) => (float[2] y) { y = Reshape(x, s) }"))
     assert "Abs (node 0 → 'y'): has 2 inputs, Abs (opset 17) takes at most 1" in caplog.text
     assert "input 1 ('s') is tensor(int32), Reshape (opset 17) takes tensor(int64)" in caplog.text
+
+
+@pytest.mark.nightly
+def test_strict_takes_all_of_the_suite() -> None:
+    """ONNX's suite keeps to the letter of the standard."""
+    for case in load_cases(("node", "simple", "pytorch-converted", "pytorch-operator")):
+        model = case.read()[0]
+        try:
+            load(model)
+        except UnsupportedError:
+            continue
+        load(model, ImportOptions(strict=True))
