@@ -198,7 +198,9 @@ class Sampler:
         ones = [axis for axis, dim in enumerate(x.shape) if isinstance(dim, int) and dim == 1]
         if self.random.random() < 0.2 and all(isinstance(dim, int) for dim in x.shape):
             return self.build.add(Squeeze(), x)
-        axes = self.random.sample(ones, self.random.randint(0, len(ones)))
+        if not ones:
+            return self.build.add(Squeeze(()), x)  # as an operand, no axes would mean all
+        axes = self.random.sample(ones, self.random.randint(1, len(ones)))
         return self._given(Squeeze(), x, axes=self._signed(axes, x.rank))
 
     def _unsqueeze(self, x: Value) -> Value:

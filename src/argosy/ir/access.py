@@ -166,6 +166,8 @@ def pad(source: Dims, result: Dims, before: Sequence[DimLike]) -> Access:
 def reshape(source: Dims, result: Dims) -> Access:
     """The same elements in row-major order under other dims, axes of size 1 and equal outer axes seen through."""
     indices: list[DimLike] = [0] * len(source)
+    if any(isinstance(size, int) and size == 0 for size in (*source, *result)):
+        return Access(result, source, tuple(indices))  # nothing is read
     space = _Space(result)
     axes = _axes(result)
     for inner, outer in _groups(source, result):

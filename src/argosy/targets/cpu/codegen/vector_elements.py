@@ -19,7 +19,7 @@ from argosy.targets.cpu.codegen.element import DeclinedError, Elements
 from argosy.targets.cpu.codegen.loops import coefficient
 from argosy.targets.cpu.codegen.tile import BLOCK
 
-__all__ = ["VectorElements"]
+__all__ = ["VectorElements", "position"]
 
 
 class VectorElements(Elements):

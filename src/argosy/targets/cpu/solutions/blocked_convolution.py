@@ -36,6 +36,7 @@ __all__ = [
     "finish",
     "image",
     "packed",
+    "packed_bias",
     "preferred_image",
 ]
 

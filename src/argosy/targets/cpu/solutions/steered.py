@@ -15,7 +15,7 @@ from argosy.targets.cpu.codegen.loops import Nest, copy_code, elementwise_kernel
 from argosy.targets.cpu.codegen.result_sizes import ResultSizes, result_sizes
 from argosy.targets.cpu.solution import Problem, Solution, Steps, register_solution
 
-__all__ = ["PlainCopy", "SteeredLoops", "define_sizes", "sizes_kernel"]
+__all__ = ["PlainCopy", "SteeredLoops", "copy_kernel", "define_sizes", "sizes_kernel"]
 
 
 def define_sizes(problem: Problem, steps: Steps, sizes: ResultSizes = result_sizes) -> None:
