@@ -10,7 +10,7 @@ from argosy.artifact.plan import CallStep, PointerArgument, RunStep, ScalarArgum
 from argosy.ir.dim import DimLike
 from argosy.ir.dtype import INT64
 from argosy.ir.module import Instruction, Value
-from argosy.ir.types import TensorType, Type
+from argosy.ir.types import TensorType, Type, type_symbols
 from argosy.targets.cpu.codegen.kernel import Kernel
 from argosy.targets.cpu.codegen.reorder import from_blocked, image_shape, to_blocked, whole
 from argosy.targets.cpu.layout import Blocked
@@ -152,7 +152,11 @@ class Draft:
         return self.lowering.undefined(self.instruction.types[index])
 
     def prepared(self, kernel: Kernel, reads: Sequence[int], kind: TensorType) -> int:
-        """A buffer made from weights, once at load."""
+        """A buffer made from weights, once at load; in every run where its size depends on the run's."""
+        if kernel.symbols or type_symbols(kind):
+            number = self.temporary(kind)
+            self.call(kernel, reads, [number])
+            return number
         number = self.lowering.buffer("prepared", kind)
         self.before.append(self._step(kernel, reads, [number]))
         self.made.append(number)
