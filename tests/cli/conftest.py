@@ -49,5 +49,5 @@ def model(tmp_path: Path) -> Path:
 def artifact(model: Path) -> Path:
     """Its artifact."""
     path = model.with_suffix(".argosy")
-    assert main(["compile", str(model), "-o", str(path), "--quiet"]) == 0
+    assert main(["compile", str(model), "--arch", "ref", "-o", str(path), "--quiet"]) == 0
     return path

@@ -21,7 +21,7 @@ X = np.random.default_rng(1).normal(size=(3, 4)).astype(np.float32)
 
 
 def test_compile_writes_beside_the_model_and_says_what(call: Call, model: Path) -> None:
-    answer = call("compile", model)
+    answer = call("compile", model, "--arch", "ref")
     assert answer.code == 0
     assert str(model.with_suffix(".argosy")) in answer.out
     assert "support of ref: run on hardware" in answer.out
@@ -45,7 +45,7 @@ def test_a_failed_compile_leaves_the_old_artifact(call: Call, artifact: Path, tm
 
 
 def test_slim_needs_a_variant(call: Call, model: Path, tmp_path: Path) -> None:
-    assert call("compile", model, "--slim").code == 2
+    assert call("compile", model, "--slim", "--arch", "ref").code == 2
     slim = tmp_path / "slim.argosy"
     assert call("compile", model, "--slim", "--arch", "mirror1", "-o", slim).code == 0
     assert Artifact.open(slim).is_slim
@@ -67,9 +67,9 @@ def test_weights_left_out_are_found_where_they_are_named(
 
 
 def test_what_ref_cannot_honour_is_told_and_with_strict_refused(call: Call, model: Path) -> None:
-    assert "--fp16" in call("compile", model, "--fp16").err
-    assert call("compile", model, "--fp16", "--strict").code == 2
-    assert "general code" in call("compile", model, "--dim", "N=1,8").err
+    assert "--fp16" in call("compile", model, "--fp16", "--arch", "ref").err
+    assert call("compile", model, "--fp16", "--strict", "--arch", "ref").code == 2
+    assert "general code" in call("compile", model, "--dim", "N=1,8", "--arch", "ref").err
     assert call("compile", model, "--fp16", "--bf16").code == 2
 
 
@@ -100,7 +100,8 @@ def test_inputs_come_from_folders(call: Call, artifact: Path, tmp_path: Path) ->
 
 def test_a_model_runs_as_its_artifact_does(call: Call, model: Path, artifact: Path, tmp_path: Path) -> None:
     for source in (model, artifact):
-        assert call("run", source, "--input", "@0", "5", "4", "-o", tmp_path / f"{source.suffix}.npz").code == 0
+        out = tmp_path / f"{source.suffix}.npz"
+        assert call("run", source, "--device", "ref", "--input", "@0", "5", "4", "-o", out).code == 0
     left, right = (np.load(tmp_path / f"{suffix}.npz")["y"] for suffix in (".onnx", ".argosy"))
     assert left.shape == (5, 300)
     assert np.array_equal(left, right), "generated inputs depend on seed and name only"

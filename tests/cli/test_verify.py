@@ -36,7 +36,7 @@ def test_right_code_passes(call: Call, model: Path, against: str) -> None:
 
 
 def test_ref_against_itself_is_told(call: Call, model: Path) -> None:
-    assert "compared with itself" in call("verify", model).err
+    assert "compared with itself" in call("verify", model, "--arch", "ref").err
 
 
 @pytest.mark.parametrize("against", ["ref", "onnxruntime"])
@@ -98,11 +98,11 @@ def test_another_model_is_refused(call: Call, artifact: Path, tmp_path: Path) ->
 
 
 def test_perf_reports_runs_ops_and_instructions(call: Call, model: Path, tmp_path: Path) -> None:
-    answer = call("perf", model, "--dim", "N=4", "-n", "5")
+    answer = call("perf", model, "--arch", "ref", "--dim", "N=4", "-n", "5")
     assert answer.code == 0
     assert "5 runs" in answer.out
     assert all(word in answer.out for word in ("median", "p90", "p99", "dot", "softmax"))
-    told = json.loads(call("perf", model, "--dim", "N=4", "-n", "5", "--json").out)
+    told = json.loads(call("perf", model, "--arch", "ref", "--dim", "N=4", "-n", "5", "--json").out)
     times = told["times"]
     assert times["count"] == 5
     assert 0 < times["minimum"] <= times["median"] <= times["p90"] <= times["maximum"]
@@ -110,7 +110,7 @@ def test_perf_reports_runs_ops_and_instructions(call: Call, model: Path, tmp_pat
     assert sum(entry["share"] for entry in told["instructions"]) == pytest.approx(1)
     assert {entry["op"] for entry in told["ops"]} >= {"dot", "softmax"}
     out = tmp_path / "perf.csv"
-    assert call("perf", model, "--dim", "N=4", "-n", "3", "--csv", "-o", out).code == 0
+    assert call("perf", model, "--arch", "ref", "--dim", "N=4", "-n", "3", "--csv", "-o", out).code == 0
     rows = list(csv.DictReader(io.StringIO(out.read_text())))
     assert [row["op"] for row in rows][::2] == ["dot", "softmax"]
     assert call("perf", model, "--csv", "--json").code == 2

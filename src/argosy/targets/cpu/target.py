@@ -10,7 +10,7 @@ import msgspec
 
 from argosy.artifact.artifact import CompiledVariant
 from argosy.artifact.manifest import VariantRecord, variant_key
-from argosy.errors import UsageError
+from argosy.errors import CompileError, UsageError
 from argosy.ir.module import Module
 from argosy.options import CompileOptions
 from argosy.passes.manager import Phase
@@ -25,7 +25,7 @@ __all__ = ["CpuTarget"]
 
 _TIERS = {
     "x86_64": "run on hardware: the conformance suite and real models, where CI's CPU has the level",
-    "aarch64": "compiled and checked in structure only",
+    "aarch64": "emulated: cases of the suite and a whole model under qemu-user in CI",
 }
 
 
@@ -67,6 +67,12 @@ class CpuTarget(Target):
 
     def lower(self, module: Module, options: CompileOptions) -> Lowered:
         row = self.row
+        if options.precision != "fp32":
+            raise CompileError(
+                f"the CPU target computes in fp32 in this version, {options.precision} was asked for",
+                where=row.name,
+                hint="leave the precision out; a model's own short floats are kept",
+            )
         lowered = lower_module(module, row, options)
         entries: dict[str, bytes] = {}
         if lowered.kernels:
