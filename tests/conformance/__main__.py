@@ -31,7 +31,6 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--at-least", type=int, default=0, metavar="N", help="fail where fewer cases pass")
     parser.add_argument("--record", action="store_true", help="take what passes now as the list to hold")
     options = parser.parse_args(arguments)
-    logging.getLogger("argosy").setLevel(logging.ERROR)  # many cases are odd on purpose
     suite = SUITES[options.suite]
     try:
         cases = suite.load()
@@ -87,4 +86,5 @@ def _say(text: str) -> None:
 
 
 if __name__ == "__main__":
+    logging.getLogger("argosy").setLevel(logging.ERROR)  # many cases are odd on purpose
     sys.exit(main())
