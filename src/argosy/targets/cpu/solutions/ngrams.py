@@ -60,7 +60,10 @@ def _count(module: Module) -> Kernel:
     if (a[k] != b[k]) return a[k] < b[k];
   return false;""",
     )
-    length, width = text.let("int64", kernel.dim(_TOKENS, tokens.rank - 1)), text.let("int64", text.dim(result.shape[-1]))
+    length, width = (
+        text.let("int64", kernel.dim(_TOKENS, tokens.rank - 1)),
+        text.let("int64", text.dim(result.shape[-1])),
+    )
     rows = text.let("int64", kernel.count(tokens.shape[:-1]))
     text.line(f"for (int64 i = 0; i < {rows} * {width}; ++i) y0[i] = 0;")
     text.line("int64 first_gram = 0;")
