@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -67,7 +69,8 @@ def growing(*, with_condition: bool) -> Module:
 
 @pytest.mark.parametrize("with_condition", [True, False])
 def test_values_that_grow(with_condition: bool) -> None:
-    cases = [([np.array(trip), np.array([1.5, 0.5], np.float32)], {}) for trip in (0, 1, 4)]
+    x = np.array([1.5, 0.5], np.float32)
+    cases: list[tuple[list[Any], dict[str, int]]] = [([np.array(trip), x], {}) for trip in (0, 1, 4)]
     check(growing(with_condition=with_condition), cases)
 
 

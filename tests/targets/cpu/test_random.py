@@ -30,5 +30,7 @@ def test_the_numbers_of_three_runs(dtype: str) -> None:
         found, expected = native.run(feeds), ref.run(feeds)
         np.testing.assert_array_equal(found["uniform"], expected["uniform"])
         for name in ("normal", "wide"):  # through log and cos, which two libraries round differently at times
-            wide = [values[name].astype(np.float64) for values in (found, expected)]
-            np.testing.assert_allclose(*wide, rtol={"float64": 1e-14, "float32": 2e-7}.get(dtype, 1e-2), atol=1e-15)
+            left, right = (values[name].astype(np.float64) for values in (found, expected))
+            np.testing.assert_allclose(
+                left, right, rtol={"float64": 1e-14, "float32": 2e-7}.get(dtype, 1e-2), atol=1e-15
+            )
