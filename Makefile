@@ -6,10 +6,10 @@ export PATH := $(abspath $(VENV))/bin:$(PATH)
 INSTALLED := $(VENV)/.argosy-installed
 WORKERS ?= 2
 
-.PHONY: help install check format demo test conformance budgets nightly docs models golden
+.PHONY: help install check format demo test conformance budgets bench-cpu nightly docs models golden
 
 help: ## list the targets
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
 install: $(INSTALLED) ## install Argosy, editable, with what development needs
 
@@ -40,6 +40,10 @@ conformance: install ## ONNX's backend suite, and the table in the docs
 
 budgets: install ## time and memory of the compiler against the figures in the docs
 	python -m benchmarks.budgets
+
+bench-cpu: install models ## the CPU target beside ONNX Runtime and OpenVINO; results in benchmarks/results
+	python -m pip install --quiet --editable '.[bench]'
+	python -m benchmarks.cpu
 
 nightly: install conformance ## the slow tests, the large models and ONNX's backend suite
 	python scripts/fetch_models.py --set all

@@ -1,0 +1,1 @@
+"""The CPU target beside ONNX Runtime and OpenVINO: `python -m benchmarks.cpu`."""
