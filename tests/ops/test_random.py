@@ -11,7 +11,8 @@ import pytest
 from argosy.errors import ModelError
 from argosy.ir import Env
 from argosy.ir.dtype import DTYPES, FLOAT32
-from argosy.ops.random import Random, philox
+from argosy.ir.philox import philox
+from argosy.ops.random import Random
 from tests.ops.agreement import apply, infer, tensor
 
 VECTORS = [

@@ -236,7 +236,10 @@ class ShapeStep(Record, frozen=True, tag_field="kind", tag="shape"):
 
 
 class RunStep(Record, frozen=True, tag_field="kind", tag="run"):
-    """Put the number of the run, an int64, into `buffer`: random numbers depend on it."""
+    """Put the number of the draw, 64 bits as an int64, into `buffer`: random numbers depend on it.
+
+    It is the number of the run; in a loop, that of the iterations around the step is mixed in (docs/adr/0004).
+    """
 
     buffer: int
 

@@ -35,14 +35,22 @@ C = TypeVar("C", bound="type[Op]")
 
 @dataclass(frozen=True, slots=True)
 class Env:
-    """What an evaluation runs under: values of the symbols (filled in as they are met) and the run's number."""
+    """What an evaluation runs under: values of the symbols (filled in as they are met) and the run's number.
+
+    `iterations` are the numbers of the iterations that it is in, outermost first; random numbers depend on them.
+    """
 
     symbols: dict[str, int] = field(default_factory=dict)
     run: int = 0
+    iterations: tuple[int, ...] = ()
 
     def inner(self) -> Env:
         """An environment for the body of a control op: sees the outer symbols, binds its own."""
-        return Env(dict(self.symbols), self.run)
+        return Env(dict(self.symbols), self.run, self.iterations)
+
+    def iteration(self, number: int) -> Env:
+        """Like `inner`, for one iteration of a body."""
+        return Env(dict(self.symbols), self.run, (*self.iterations, number))
 
 
 def fresh(tag: str, *, lower: int = 0, upper: int | None = None) -> DimLike:

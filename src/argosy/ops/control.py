@@ -162,7 +162,7 @@ class Loop(Op):
             if not again or (count is not None and iteration >= count):
                 break
             head = (self._shaped(0, iteration, np.int64), self._shaped(1, again, np.bool_))
-            results = run_module(self.body, (*head, *carried, *captures), env.inner())
+            results = run_module(self.body, (*head, *carried, *captures), env.iteration(iteration))
             again = _truth(results[0])
             carried = list(results[1 : 1 + self.carried])
             for parts, result in zip(scans, results[1 + self.carried :], strict=True):
@@ -244,7 +244,7 @@ class Scan(Op):
         outputs: list[list[Array]] = [[] for _ in kinds]
         for step in range(lengths.pop()):
             elements = [value[step, ...] for value in scanned]
-            results = run_module(self.body, (*states, *elements, *captures), env.inner())
+            results = run_module(self.body, (*states, *elements, *captures), env.iteration(step))
             states = list(results[: self.states])
             for parts, result in zip(outputs, results[self.states :], strict=True):
                 parts.append(np.asarray(result))

@@ -1,8 +1,7 @@
-"""Random numbers that are the same bits on every target: Philox 4x32-10.
+"""Random numbers that are the same bits on every target.
 
-Source: J. K. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011. The generator is a
-function of a counter and a key, so that every element is computed on its own: the key is (seed, node), the
-counter (element, run).
+They come from Philox (`argosy.ir.philox`), a function of a counter and a key, so that every element is computed on
+its own: the key is (seed, node), the counter (element, draw).
 """
 
 from __future__ import annotations
@@ -17,32 +16,14 @@ from argosy.ir.dim import evaluate
 from argosy.ir.dtype import FLOAT64, Array, DType
 from argosy.ir.module import Value
 from argosy.ir.op import Env, Op, register
+from argosy.ir.philox import draw_number, philox
 from argosy.ir.types import Dims, TensorType, Type
 from argosy.ops.numpy_scalar import convert
 
-__all__ = ["Random", "philox"]
+__all__ = ["Random"]
 
-_MULTIPLIERS: Final = (np.uint64(0xD2511F53), np.uint64(0xCD9E8D57))
-_WEYL: Final = (0x9E3779B9, 0xBB67AE85)
-_ROUNDS: Final = 10
 _WORD: Final = np.uint64(0xFFFFFFFF)
 _SHIFT: Final = np.uint64(32)
-
-
-def philox(counter: tuple[Array, Array, Array, Array], key: tuple[int, int]) -> tuple[Array, Array, Array, Array]:
-    """Philox 4x32-10: four random words for each counter of four words; words are 32 bits held in uint64."""
-    first, second, third, fourth = counter
-    low, high = key
-    for _ in range(_ROUNDS):
-        left, right = first * _MULTIPLIERS[0], third * _MULTIPLIERS[1]
-        first, second, third, fourth = (
-            (right >> _SHIFT) ^ second ^ np.uint64(low),
-            right & _WORD,
-            (left >> _SHIFT) ^ fourth ^ np.uint64(high),
-            left & _WORD,
-        )
-        low, high = (low + _WEYL[0]) & 0xFFFFFFFF, (high + _WEYL[1]) & 0xFFFFFFFF
-    return first, second, third, fourth
 
 
 @register
@@ -52,7 +33,8 @@ class Random(Op):
 
     `uniform` numbers lie in [first, second); `normal` ones have mean `first` and deviation `second` (Box and
     Muller's method). They are computed in float64 from 53 and 64 random bits and rounded once to `dtype`.
-    Each run of a program draws other numbers, each session the same; `node` tells the ops of a program apart.
+    Each run of a program and each iteration of a body draws other numbers, each session the same; `node` tells
+    the ops of a program apart.
     """
 
     name = "random"
@@ -83,12 +65,12 @@ class Random(Op):
 
     def evaluate_in(self, env: Env, *values: Any) -> tuple[Any, ...]:
         dims = None if self.dims is None else tuple(evaluate(dim, env.symbols) for dim in self.dims)
-        return (self._draw(np.shape(values[0]) if dims is None else dims, env.run),)
+        return (self._draw(np.shape(values[0]) if dims is None else dims, draw_number(env.run, env.iterations)),)
 
-    def _draw(self, shape: tuple[int, ...], run: int) -> Array:
+    def _draw(self, shape: tuple[int, ...], number: int) -> Array:
         element = np.arange(np.prod(shape, dtype=np.int64), dtype=np.uint64)
-        zero = np.zeros((), np.uint64)
-        counter = (element & _WORD, element >> _SHIFT, zero + np.uint64(run & 0xFFFFFFFF), zero + np.uint64(run >> 32))
+        low, high = (np.asarray(word, np.uint64) for word in (number & 0xFFFFFFFF, number >> 32))
+        counter = (element & _WORD, element >> _SHIFT, low, high)
         words = philox(counter, (self.seed, self.node))
         if self.distribution == "uniform":
             fraction = ((words[0] << np.uint64(21)) ^ (words[1] >> np.uint64(11))).astype(np.float64) * 2.0**-53

@@ -18,6 +18,7 @@ from argosy.ir import dim as dims
 from argosy.ir.dim import Symbol
 from argosy.ir.interpreter import Observer, evaluate
 from argosy.ir.op import Env
+from argosy.ir.philox import draw_number
 from argosy.ir.types import TensorType
 from argosy.runtime.buffers import BufferTable, read_tensor, write_tensor
 from argosy.runtime.host_abi import STEP_WORDS, RunRecord, fault_error
@@ -117,7 +118,8 @@ class Run:
                 case ShapeStep():
                     self._bind(node)
                 case RunStep():
-                    self.write(node.buffer, np.asarray(self._env.run, np.int64))
+                    number = draw_number(self._env.run, self._env.iterations)
+                    self.write(node.buffer, np.asarray(number, np.uint64).view(np.int64))
                 case Branch():
                     condition = bool(np.reshape(self.read(node.condition), ()))
                     self.nodes(node.then if condition else node.otherwise)
@@ -236,16 +238,19 @@ class Run:
         for carried in block.carried:
             self.write(carried.current, self._moved(carried.initial, carried.current))
         collected: list[list[Any]] = [[] for _ in block.collected]
+        outer = self._env
         iteration = 0
         while go is not False and (limit is None or iteration < limit):
             if block.iteration is not None:
                 self.write(block.iteration, self._iteration(block.iteration, iteration))
+            self._env = Env(outer.symbols, outer.run, (*outer.iterations, iteration))  # a plan's symbols are of the run
             self.nodes(node.body)
             for store, entry in zip(collected, block.collected, strict=True):
                 store.append(self.kept(entry.element))
             go = self._scalar(block.next_condition)
             self._advance(block.carried)
             iteration += 1
+        self._env = outer
         for carried in block.carried:
             self.write(carried.final, self._moved(carried.current, carried.final))
         for store, entry in zip(collected, block.collected, strict=True):

@@ -141,8 +141,8 @@ class Draft:
         """A buffer for the steps of this op."""
         return self.lowering.memory(kind)
 
-    def run_number(self) -> int:
-        """A buffer with the number of the run."""
+    def draw_number(self) -> int:
+        """A buffer with the number of the draw: of the run and the iterations that it is in."""
         number = self.temporary(TensorType(INT64, ()))
         self.body.append(RunStep(number))
         return number

@@ -76,8 +76,8 @@ class Steps(Protocol):
         """A buffer that lives as long as the steps of this op need it."""
         ...
 
-    def run_number(self) -> int:
-        """A buffer with the number of the run, an int64."""
+    def draw_number(self) -> int:
+        """A buffer with the number of the draw, an int64: of the run and the iterations that it is in."""
         ...
 
     def undefined(self, index: int = 0) -> Sequence[tuple[str, int]]:

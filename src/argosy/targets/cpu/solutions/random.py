@@ -1,4 +1,4 @@
-"""Random numbers: every element on its own, from its place and the number of the run."""
+"""Random numbers: every element on its own, from its place and the number of the draw."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class PhiloxNumbers(LoneOp):
     anchors = frozenset({"random"})
 
     def lower(self, problem: Problem, config: Any, steps: Steps) -> None:
-        self.call(problem, steps, _numbers(problem.module), [steps.run_number()])
+        self.call(problem, steps, _numbers(problem.module), [steps.draw_number()])
 
 
 def _numbers(module: Module) -> Kernel:
