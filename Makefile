@@ -35,8 +35,9 @@ demo: install ## fetch a small model, compile it, run it on files of this reposi
 test: install models ## the tests that every change runs
 	pytest -n $(WORKERS)
 
-conformance: install ## ONNX's backend suite, and the table in the docs
-	python -m tests.conformance --at-least 1200
+conformance: install ## ONNX's backend suite on ref and as native code, and the table in the docs
+	python -m tests.conformance --at-least 1850 --target ref --target cpu --target cpu-x86-64-v3
+	python -m tests.conformance --at-least 1950 --target cpu-with-host-steps
 
 budgets: install ## time and memory of the compiler against the figures in the docs
 	python -m benchmarks.budgets

@@ -42,7 +42,9 @@ def main(arguments: list[str] | None = None) -> int:
     results = {target: _run(suite, target, cases, options) for target in options.target or ["ref"]}
     good = [_verdict(suite.baseline(target), outcomes, options) for target, outcomes in results.items()]
     if not options.only:
-        suite.page.write_text(page(suite, cases, results), encoding="utf-8")
+        recorded = {target: held for target in RUNNERS if (held := baseline.read(suite.baseline(target)))}
+        before = suite.page.read_text(encoding="utf-8") if suite.page.is_file() else ""
+        suite.page.write_text(page(suite, cases, results, recorded, before), encoding="utf-8")
         _say(f"wrote {suite.page.name}")
     return 0 if all(good) else 1
 

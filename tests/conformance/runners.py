@@ -1,4 +1,4 @@
-"""What the suite runs on. A new target is a row of RUNNERS."""
+"""What the suite runs on. A new target is a row of RUNNERS; the CPU's levels are there by themselves."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import argosy
 from argosy.frontends.onnx import load
 from argosy.ir import Env
 from argosy.ir.interpreter import Interpreter
+from argosy.targets.cpu.arch import ARCHS
 
 __all__ = ["RUNNERS", "InterpreterRunner", "Run", "Runner", "SessionRunner"]
 
@@ -69,4 +70,5 @@ RUNNERS: Mapping[str, Runner] = {
     "cpu": SessionRunner("cpu", device="cpu", strict=True),
     "cpu-with-host-steps": SessionRunner("cpu"),
     "interpreter": InterpreterRunner(),
+    **{f"cpu-{name}": SessionRunner(name, device="cpu", strict=True) for name in ARCHS},
 }

@@ -80,8 +80,8 @@ class Buffer:
 
     @property
     def in_memory(self) -> bool:
-        """Whether kernels may take its address."""
-        return self.kind != "value"
+        """Whether kernels may take its address. An input that is no tensor is a Python object too."""
+        return self.kind != "value" and isinstance(self.type, TensorType)
 
     @property
     def tensor(self) -> TensorType:

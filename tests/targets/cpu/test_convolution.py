@@ -9,12 +9,14 @@ import numpy as np
 import pytest
 
 import argosy
-from argosy.ir import Builder, Env, Module, Program, Value
+from argosy.ir import Builder, Env, Module, Program, TensorType, Value
+from argosy.ir.dtype import FLOAT32
 from argosy.ir.interpreter import Interpreter
 from argosy.ops.convolution import Conv, ConvTranspose
 from argosy.ops.joining import Concat
 from argosy.ops.pooling import Pool
 from argosy.ops.reduce import Reduce
+from argosy.ops.slicing import Slice
 from tests.targets.cpu.against_ref import agree, check
 from tests.targets.cpu.loops import needs_compiler
 
@@ -153,6 +155,21 @@ def test_nets_of_blocked_images(symbolic: bool) -> None:
             for batch, height, width in shapes
         ]
     check(net(symbolic), cases)
+
+
+@pytest.mark.parametrize("places", [slice(0, 1), slice(2, 3), slice(-1, None), slice(1, 4)])
+@pytest.mark.parametrize("axis", [2, 3])
+def test_a_part_of_an_image_between_convolutions(axis: int, places: slice) -> None:
+    """Also one place of an axis, which leaves nothing of the axis to walk along."""
+    shape = (1, 24, 6, 7)
+    start, stop, _ = places.indices(shape[axis])
+    builder = Builder()
+    x = builder.parameter("x", TensorType(FLOAT32, shape))
+    image = builder.add(convolution(4, {}), x, builder.constant(weights((32, 24, 1, 1))))
+    part = builder.pointwise("abs", builder.add(Slice((start,), (stop,), (axis,)), image))
+    weight = builder.constant(weights((40, 32, 1, 1)))
+    y, z = builder.add(convolution(4, {}), part, weight), builder.add(convolution(4, {}), image, weight)
+    check(builder.module({"part": part, "y": y, "z": z}), [([RANDOM.standard_normal(shape).astype(np.float32)], {})])
 
 
 @pytest.mark.parametrize("level", ["x86-64-v2", "x86-64-v3", "x86-64-v4"])

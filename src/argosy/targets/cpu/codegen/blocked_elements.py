@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from argosy.ir import access as maps
 from argosy.ir.access import Access, axis_index
-from argosy.ir.dim import Dim, DimLike, symbols_in
+from argosy.ir.dim import Dim, DimLike, equal, symbols_in
 from argosy.ir.dtype import FLOAT32, DType
 from argosy.ir.module import Instruction, Module, Value
 from argosy.targets.cpu.codegen.c_text import CText
@@ -100,10 +100,13 @@ def _image_axes(access: Access) -> tuple[int | None, ...]:
         return tuple(range(len(whole)))
     if any(isinstance(index, Dim) and index not in whole for index in access.indices):
         raise DeclinedError("an operand is read in another order than the result is made")
-    return tuple(
+    axes = tuple(
         next((axis for axis, index in enumerate(access.indices) if isinstance(index, Dim) and index == mine), None)
         for mine in whole
     )
+    if any(axis not in axes and not equal(size, 1) for axis, size in enumerate(access.source)):
+        raise DeclinedError("an operand is read at one place of an axis")
+    return axes
 
 
 def store_pixel(

@@ -1,0 +1,74 @@
+"""Values that no kernel can hold (optionals, sequences, strings) go through the CPU target on the host."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper
+
+import argosy
+
+FLOATS = helper.make_tensor_type_proto(TensorProto.FLOAT, ["N"])
+X = np.array([1.5, -2.0], np.float32)
+
+
+def session(nodes: list[Any], inputs: dict[str, Any], outputs: dict[str, Any]) -> argosy.Session:
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [helper.make_value_info(name, kind) for name, kind in inputs.items()],
+        [helper.make_value_info(name, kind) for name, kind in outputs.items()],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
+    return argosy.Session(argosy.compile(model, targets=("cpu",)).to_bytes(), device="cpu")
+
+
+@pytest.mark.parametrize("value", [X, None])
+@pytest.mark.parametrize("kind", [FLOATS, helper.make_sequence_type_proto(FLOATS)])
+def test_an_optional_input(kind: Any, value: Any) -> None:
+    """There or not, and beside a kernel."""
+    made = session(
+        [helper.make_node("OptionalHasElement", ["o"], ["has"]), helper.make_node("Neg", ["x"], ["y"])],
+        {"o": helper.make_optional_type_proto(kind), "x": FLOATS},
+        {"has": helper.make_tensor_type_proto(TensorProto.BOOL, []), "y": FLOATS},
+    )
+    given = [value] if value is not None and kind is not FLOATS else value
+    found = made.run({"o": given, "x": X})
+    assert found["has"].item() is (value is not None)
+    np.testing.assert_array_equal(found["y"], -X)
+    if value is None:
+        assert made.run({"x": X})["has"].item() is False
+
+
+def test_the_element_of_an_optional_goes_on_to_a_kernel() -> None:
+    made = session(
+        [helper.make_node("OptionalGetElement", ["o"], ["x"]), helper.make_node("Neg", ["x"], ["y"])],
+        {"o": helper.make_optional_type_proto(FLOATS)},
+        {"y": FLOATS},
+    )
+    for size in (2, 5):
+        value = np.arange(size, dtype=np.float32)
+        np.testing.assert_array_equal(made.run({"o": value})["y"], -value)
+
+
+def test_an_element_of_a_sequence_goes_on_to_a_kernel_and_back_into_one() -> None:
+    made = session(
+        [
+            helper.make_node("SequenceAt", ["s", "i"], ["x"]),
+            helper.make_node("Neg", ["x"], ["y"]),
+            helper.make_node("SequenceInsert", ["s", "y"], ["t"]),
+        ],
+        {
+            "s": helper.make_sequence_type_proto(FLOATS),
+            "i": helper.make_tensor_type_proto(TensorProto.INT64, []),
+        },
+        {"t": helper.make_sequence_type_proto(FLOATS)},
+    )
+    values = [X, np.zeros(3, np.float32)]
+    for place in (0, 1, -1):
+        found = made.run({"s": values, "i": np.array(place)})["t"]
+        assert len(found) == 3
+        for one, other in zip(found, [*values, -values[place]], strict=True):
+            np.testing.assert_array_equal(one, other)
