@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import weakref
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -198,7 +199,7 @@ def test_values_are_dropped_after_their_last_use() -> None:
     made: list[weakref.ref[Any]] = []
     alive: list[int] = []
 
-    def observe(_: Instruction, results: tuple[Any, ...]) -> None:
+    def observe(_: Instruction, results: Sequence[Any]) -> None:
         made.append(weakref.ref(results[0]))
         alive.append(sum(ref() is not None for ref in made))
 

@@ -408,7 +408,7 @@ def test_watching_a_run_tells_each_kernel_and_what_it_wrote() -> None:
     told: list[tuple[str, Any]] = []
     made = executor(symbolic())
     wanted = run(made, a, b)[0]
-    (found,) = made.run([a, b], Env(), lambda instruction, results: told.append((instruction.source, results)))
+    (found,) = made.run([a, b], Env(), lambda instruction, results: told.append((instruction.source, tuple(results))))
     np.testing.assert_array_equal(found, wanted)
     assert [source for source, _ in told] == ["add", "scale"]
     np.testing.assert_array_equal(told[0][1][0], a + b)

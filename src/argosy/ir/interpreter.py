@@ -25,7 +25,8 @@ __all__ = ["Interpreter", "Observer", "bind_symbols", "evaluate", "run_module"]
 _ADDRESSABLE: Final = 1 << 47
 """Bytes that a process can address."""
 
-Observer: TypeAlias = Callable[[Instruction, tuple[Any, ...]], None]
+Observer: TypeAlias = Callable[[Instruction, Sequence[Any]], None]
+"""Called with an instruction and its results. What kernels wrote is read when it is asked for, in this call only."""
 
 
 def bind_symbols(kind: Type, value: Any, env: Env, what: str) -> None:

@@ -38,6 +38,11 @@ class KernelCall(Op):
     name = "call"
     entry: str
 
+    @property
+    def family(self) -> str:
+        """What the kernel is called by, without the hash at the end of its name."""
+        return self.entry.rpartition("_")[0] or self.entry
+
     def infer(self, *operands: Value | None) -> tuple[Type, ...]:
         raise InternalError(f"the kernel {self.entry} has no types of its own")
 

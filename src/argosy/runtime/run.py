@@ -8,7 +8,7 @@ kernel wrote it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -38,6 +38,26 @@ def fault_in(calls: Calls, record: RunRecord) -> ArgosyError:
     """The error for what a kernel among `calls` reported."""
     step = calls.calls[record.step].step
     return fault_error(record.fault, record.value, step.source or step.entry)
+
+
+class _Written(Sequence[Any]):
+    """What a call wrote, copied when it is asked for: who only watches the clock pays nothing."""
+
+    def __init__(self, run: Run, numbers: Sequence[int]) -> None:
+        self._run = run
+        self._numbers = numbers
+
+    @overload
+    def __getitem__(self, index: int) -> Any: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Any]: ...
+    def __getitem__(self, index: int | slice) -> Any:
+        if isinstance(index, slice):
+            return [self._run.written(number) for number in self._numbers[index]]
+        return self._run.written(self._numbers[index])
+
+    def __len__(self) -> int:
+        return len(self._numbers)
 
 
 class Run:
@@ -178,9 +198,9 @@ class Run:
                 record = self._call_now((call,))
             record.step = index
             _check(node, record)
-            observe(call.instruction, tuple(self._written(number) for number in call.step.writes))
+            observe(call.instruction, _Written(self, call.step.writes))
 
-    def _written(self, number: int) -> Any:
+    def written(self, number: int) -> Any:
         """What a kernel wrote, as far as it is a dense tensor; None elsewhere."""
         table, symbols = self._table, self._env.symbols
         buffer = table[number]

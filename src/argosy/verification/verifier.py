@@ -145,10 +145,10 @@ class _Recorder:
     def __init__(self) -> None:
         self.last: dict[str, tuple[Instruction, tuple[Any, ...]]] = {}
 
-    def __call__(self, instruction: Instruction, results: tuple[Any, ...]) -> None:
+    def __call__(self, instruction: Instruction, results: Sequence[Any]) -> None:
         if instruction.source and not isinstance(instruction.op, Constant):
             self.last.pop(instruction.source, None)  # so that the order is that of the last results
-            self.last[instruction.source] = instruction, results
+            self.last[instruction.source] = instruction, tuple(results)
 
 
 def _comparable(left: Instruction, right: Instruction) -> bool:

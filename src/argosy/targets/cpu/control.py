@@ -193,7 +193,7 @@ def _length(lowering: BodyLowering, instruction: Instruction, length: DimLike) -
     writer = KernelWriter(Module("length", (), (), (), ()), [INT64])
     writer.text.line(f"y0[0] = {writer.text.dim(length)};")
     number = lowering.room(TensorType(INT64, ()))
-    lowering.call(instruction, writer.kernel(1), [], [number])
+    lowering.call(instruction, writer.kernel(1).labelled("length"), [], [number])
     return number
 
 
@@ -212,4 +212,4 @@ def _element_kernel(value: Value, axis: int, *, backwards: bool) -> Kernel:
     text.line(f"const int64 place = {f'{size} - 1 - x1[0]' if backwards else 'x1[0]'};")
     with text.loop("row", "0", kernel.count(shape[:axis])), text.loop("k", "0", inner):
         text.line(f"y0[row * {inner} + k] = x0[(row * {size} + place) * {inner} + k];")
-    return kernel.kernel(1)
+    return kernel.kernel(1).labelled("element")

@@ -70,9 +70,10 @@ class Buffers(Protocol):
 class Draft:
     """What the steps of one instruction are written into; nothing counts before `commit`."""
 
-    def __init__(self, lowering: Buffers, instruction: Instruction) -> None:
+    def __init__(self, lowering: Buffers, instruction: Instruction, label: str = "") -> None:
         self.lowering = lowering
         self.instruction = instruction
+        self.label = label
         self.body: list[Step] = []
         self.before: list[Step] = []
         self.made: list[int] = []
@@ -92,7 +93,8 @@ class Draft:
         if number is None:
             image = self.lowering.images(value, self.images)[0]
             number = self.numbers[value] = self.lowering.memory(value.type)
-            self.call(from_blocked(value.tensor, image.layout), [image.number], [number])
+            kernel = from_blocked(value.tensor, image.layout).labelled("from_blocked")
+            self.call(kernel, [image.number], [number])
         return number
 
     def blocked(self, index: int, need: Blocked, axes: tuple[int | None, ...] | None = None) -> tuple[int, Blocked]:
@@ -102,7 +104,8 @@ class Draft:
         for image in self.lowering.images(value, self.images):
             if image.axes == axes and image.layout.covers(need):
                 return image.number, image.layout
-        kernel, reads = to_blocked(whole(value.tensor), need, axes), [self.row_major(value)]
+        kernel = to_blocked(whole(value.tensor), need, axes).labelled("to_blocked")
+        reads = [self.row_major(value)]
         kind = need.kind(image_shape(value.shape, axes))
         if self.is_weight(index):
             number = self.prepared(kernel, reads, kind)
@@ -153,6 +156,7 @@ class Draft:
 
     def prepared(self, kernel: Kernel, reads: Sequence[int], kind: TensorType) -> int:
         """A buffer made from weights, once at load; in every run where its size depends on the run's."""
+        kernel = kernel.labelled("prepare")
         if kernel.symbols or type_symbols(kind):
             number = self.temporary(kind)
             self.call(kernel, reads, [number])
@@ -171,6 +175,7 @@ class Draft:
         self.body.append(ShapeStep(symbol, buffer, axis, element))
 
     def _step(self, kernel: Kernel, reads: Sequence[int], writes: Sequence[int]) -> CallStep:
+        kernel = kernel.labelled(self.label)
         self.kernels.append(kernel)
         pointers = [PointerArgument(8 * slot, number) for slot, number in enumerate((*reads, *writes))]
         scalars = [

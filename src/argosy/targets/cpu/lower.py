@@ -42,6 +42,7 @@ from argosy.targets.cpu.codegen.kernel import Kernel
 from argosy.targets.cpu.codegen.sub_byte import pack_kernel, unpack_kernel
 from argosy.targets.cpu.control import lower_control
 from argosy.targets.cpu.draft import Draft, Image
+from argosy.targets.cpu.kernel_names import kernel_label
 from argosy.targets.cpu.layout import Blocked
 from argosy.targets.cpu.problem import in_memory, is_numeric, lone_module, readers_of, solutions_of
 from argosy.targets.cpu.solution import Problem, Solution
@@ -322,13 +323,12 @@ class _Lowering:
 
     def _attempt(self, solution: Solution, instruction: Instruction, reasons: list[str]) -> Draft | None:
         problem = self._problem(instruction)
-        why = solution.applies(problem)
-        if why:
+        if why := solution.applies(problem):
             reasons.append(f"{solution.name}: {why}")
             return None
         before = len(self._buffers)
         for config in solution.configs(problem)[:1]:
-            draft = Draft(self, instruction)
+            draft = Draft(self, instruction, kernel_label(problem, solution.name))
             try:
                 solution.lower(problem, config, draft)
             except DeclinedError as declined:

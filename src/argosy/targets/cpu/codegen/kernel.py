@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from argosy.ir.dim import DimLike, dim_max, dim_min, floordiv
 from argosy.ir.dtype import DType
@@ -16,7 +16,7 @@ from argosy.targets.cpu.codegen.element import Elements
 __all__ = ["CHUNK_WORK", "ENTRY", "Kernel", "KernelWriter", "chunk_count"]
 
 ENTRY = "ARGOSY_ENTRY"
-"""Stands for the kernel's name in its text; the name is a hash of the text, so equal kernels are one."""
+"""Stands for the kernel's name in its text; the name ends in a hash of the text, so equal kernels are one."""
 
 CHUNK_WORK = 32768
 """Elementary operations that make a chunk worth handing to another thread."""
@@ -28,18 +28,23 @@ class Kernel:
     """`text` is a C function over the parameter block: pointers of the operands, of the results, then symbols.
 
     `symbols` are the program's symbols in the order of the block; `chunks` how many pieces the work is cut into;
-    `scratch` bytes of scratch memory for each worker.
+    `scratch` bytes of scratch memory for each worker; `label` tells people what it does.
     """
 
     text: str
     symbols: tuple[str, ...]
     chunks: DimLike
     scratch: int = 0
+    label: str = ""
 
     @property
     def entry(self) -> str:
-        """The name of the function."""
-        return f"k_{hashlib.sha256(self.text.encode()).hexdigest()[:24]}"
+        """The name of the function: label and hash."""
+        return f"{self.label or 'kernel'}_{hashlib.sha256(self.text.encode()).hexdigest()[:16]}"
+
+    def labelled(self, label: str) -> Kernel:
+        """The kernel with a label, unless it has one."""
+        return self if self.label else replace(self, label=label)
 
     @property
     def source(self) -> str:

@@ -29,7 +29,7 @@ def unpack_kernel(kind: TensorType) -> Kernel:
     total = product(kind.dims or ())
     with kernel.share("i", kernel.text.dim(total)):
         kernel.text.line(f"y0[i] = unpack_{kind.dtype.bits}(x0, i);")
-    return kernel.kernel(chunk_count(total * 4, total))
+    return kernel.kernel(chunk_count(total * 4, total)).labelled("unpack")
 
 
 def pack_kernel(kind: TensorType) -> Kernel:
@@ -49,4 +49,4 @@ for (int64 k = 0; k < {codes} && group * {codes} + k < {count}; ++k)
 for (int64 k = 0; k < {width} && group * {width} + k < {size}; ++k)
   y0[group * {width} + k] = (uint8)(word >> (8 * k));"""
         )
-    return kernel.kernel(chunk_count(total * 4, total))
+    return kernel.kernel(chunk_count(total * 4, total)).labelled("pack")
