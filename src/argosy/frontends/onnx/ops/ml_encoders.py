@@ -1,4 +1,4 @@
-"""ai.onnx.ml: LabelEncoder, OneHotEncoder, Binarizer, ArrayFeatureExtractor."""
+"""ai.onnx.ml: LabelEncoder, CategoryMapper, OneHotEncoder, Binarizer, ArrayFeatureExtractor."""
 
 from __future__ import annotations
 
@@ -74,6 +74,21 @@ def label_encoder_1(node: Node) -> Value:
     if x.dtype is STRING:
         return node.add(MapLabels(), x, classes, positions, unknown_position)
     return node.add(MapLabels(), x, positions, classes, unknown_string)
+
+
+@onnx_op("CategoryMapper", domain=ML)
+def category_mapper(node: Node) -> Value:
+    """Strings to the integers beside them, or integers to strings, as the type of the input says."""
+    x = node.input(0)
+    texts, integers = node.attr_strings("cats_strings", ()), node.attr_ints("cats_int64s", ())
+    if len(texts) != len(integers):
+        node.fail(f"{len(texts)} cats_strings are given for {len(integers)} cats_int64s")
+    strings, numbers = node.constant(np.array(texts, object)), node.constant(np.array(integers, np.int64))
+    unknown_string = node.constant(node.attr_string("default_string", "_Unused"), STRING)
+    unknown_number = node.constant(node.attr_int("default_int64", -1), INT64)
+    if x.dtype is STRING:
+        return node.add(MapLabels(), x, strings, numbers, unknown_number)
+    return node.add(MapLabels(), x, numbers, strings, unknown_string)
 
 
 @onnx_op("OneHotEncoder", domain=ML)

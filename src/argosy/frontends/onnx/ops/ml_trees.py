@@ -8,18 +8,16 @@ from typing import Final
 import numpy as np
 
 from argosy.frontends.onnx.forest import Branches, Forest, Weights, same_length
-from argosy.frontends.onnx.formulas import sigmoid
 from argosy.frontends.onnx.node import Node
 from argosy.frontends.onnx.registry import ML, onnx_op
+from argosy.frontends.onnx.scores import TRANSFORMS, class_labels, transform_scores
 from argosy.ir.dtype import FLOAT32, INT64, Array
-from argosy.ir.formula import Expr
 from argosy.ir.module import Value
 from argosy.ops.index import Gather
 from argosy.ops.joining import Concat
-from argosy.ops.reduce import ArgReduce, Reduce, Softmax
+from argosy.ops.reduce import ArgReduce, Reduce
 from argosy.ops.trees import LEAF
 
-_TRANSFORMS: Final = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
 _MEMBER: Final = 6
 
 
@@ -33,7 +31,7 @@ def TreeEnsembleRegressor(node: Node) -> Value:
     base = _base_values(node)
     if len(base) not in (0, targets):
         node.fail(f"{len(base)} base_values are given for {targets} targets")
-    return _transform(node, _shift(node, scores, base), node.attr_choice("post_transform", "NONE", _TRANSFORMS))
+    return transform_scores(node, _shift(node, scores, base), node.attr_choice("post_transform", "NONE", TRANSFORMS))
 
 
 @onnx_op("TreeEnsembleClassifier", domain=ML)
@@ -45,18 +43,16 @@ def TreeEnsembleClassifier(node: Node) -> list[Value]:
     Everywhere else the class of the greatest score is it, for two classes too, where ONNX Runtime answers 1 or 0
     whatever the labels are.
     """
-    texts = node.has("classlabels_strings")
-    labels = list(node.attr_strings("classlabels_strings") if texts else node.attr_ints("classlabels_int64s"))
-    values: Array = np.array(labels, object) if texts else np.array(labels, np.int64)
+    labels = class_labels(node, "classlabels_int64s")
     forest = Forest.from_lists(node, "class", "class_ids")
-    transform = node.attr_choice("post_transform", "NONE", _TRANSFORMS)
+    transform = node.attr_choice("post_transform", "NONE", TRANSFORMS)
     base = _base_values(node)
     single = np.unique(forest.weights.targets)
     if len(labels) == 2 and len(single) == 1 and len(base) < 2:
-        return _two_classes(node, forest, values, base, transform)
+        return _two_classes(node, forest, labels, base, transform)
     scores = _shift(node, forest.add(node, node.input(0), "sum", len(labels), FLOAT32), base)
     best = node.add(ArgReduce("max", 1, keep_dims=False), scores)
-    return [node.add(Gather(0), node.constant(values), best), _transform(node, scores, transform)]
+    return [node.add(Gather(0), node.constant(labels), best), transform_scores(node, scores, transform)]
 
 
 def _two_classes(node: Node, forest: Forest, labels: Array, base: Array, transform: str) -> list[Value]:
@@ -72,7 +68,7 @@ def _two_classes(node: Node, forest: Forest, labels: Array, base: Array, transfo
     mirrored = not positive or transform == "LOGISTIC"
     other = node.pointwise("neg", score) if mirrored else node.pointwise(lambda s: 1.0 - s, score)
     scores = node.add(Concat(1), other, score)
-    return [label, _transform(node, scores, transform) if transform in ("LOGISTIC", "PROBIT") else scores]
+    return [label, transform_scores(node, scores, transform) if transform in ("LOGISTIC", "PROBIT") else scores]
 
 
 @onnx_op("TreeEnsemble", since=5, domain=ML)
@@ -80,10 +76,10 @@ def TreeEnsemble(node: Node) -> Value:
     """The form of version 5: branches and leaves apart, branches on sets of values, results of the input's type."""
     x = node.input(0)
     aggregate = ("average", "sum", "min", "max")[_code(node, "aggregate_function", 1, 4)]
-    transform = _TRANSFORMS[_code(node, "post_transform", 0, len(_TRANSFORMS))]
+    transform = TRANSFORMS[_code(node, "post_transform", 0, len(TRANSFORMS))]
     node.ignore("nodes_hitrates")
     scores = _separate(node).add(node, x, aggregate, node.attr_int("n_targets", 1), x.dtype)
-    return _transform(node, scores, transform)
+    return transform_scores(node, scores, transform)
 
 
 def _code(node: Node, name: str, default: int, count: int) -> int:
@@ -165,36 +161,3 @@ def _base_values(node: Node) -> Array:
 
 def _shift(node: Node, scores: Value, base: Array) -> Value:
     return node.pointwise("add", scores, node.constant(base)) if len(base) else scores
-
-
-def _transform(node: Node, scores: Value, transform: str) -> Value:
-    if transform == "LOGISTIC":
-        return node.pointwise(sigmoid, scores)
-    if transform == "SOFTMAX":
-        return node.add(Softmax(1), scores)
-    if transform == "SOFTMAX_ZERO":
-        return _softmax_zero(node, scores)
-    return node.pointwise(_probit, scores) if transform == "PROBIT" else scores
-
-
-def _softmax_zero(node: Node, scores: Value) -> Value:
-    """Softmax over the scores that are not zero; those that are stay zero."""
-    most = node.add(Reduce("max", (1,)), scores)
-
-    def power(s: Expr, m: Expr) -> Expr:
-        return (s.abs() > 1e-7).select((s - m).exp(), s * (-m).exp())
-
-    def share(s: Expr, m: Expr, total: Expr) -> Expr:
-        return power(s, m) / total
-
-    counted = node.pointwise(lambda s, m: (s.abs() > 1e-7).select((s - m).exp(), 0.0), scores, most)
-    return node.pointwise(share, scores, most, node.add(Reduce("sum", (1,)), counted))
-
-
-def _probit(p: Expr) -> Expr:
-    """√2 erfinv(2 p - 1), erfinv by Winitzki's approximation with a = 0.147, as in ONNX Runtime."""
-    x = p * 2.0 - 1.0
-    log = ((1.0 - x) * (x + 1.0)).log()
-    half = log * 0.5 + 2.0 / (math.pi * 0.147)
-    root = ((half * half - log * (1.0 / 0.147)).sqrt() - half).sqrt()
-    return (x < 0.0).select(-root, root) * math.sqrt(2.0)
