@@ -26,6 +26,7 @@ def test_equal_outputs_agree() -> None:
         "empty": np.zeros((0, 3), np.float16),
         "sequence": [ONE, ONE[:1]],
         "map": {"k": ONE},
+        "map of scalars": {1: np.float32(0.5), 2: np.float32(np.nan)},
         "absent": None,
         "nan": np.array([np.nan, np.inf, -np.inf], np.float32),
         "four bits": np.array([-8, 7], ml_dtypes.int4),
@@ -41,6 +42,13 @@ def test_names_and_order_must_be_right() -> None:
     assert len(compare({"a": ONE}, {"c": ONE}, Agree())) == 2
     assert "order" in str(compare(pair, {"b": ONE, "a": ONE}, Agree())[0])
     assert "expected a mapping" in str(compare(pair, [ONE, ONE], Agree())[0])
+
+
+def test_scalars_in_maps_have_a_tolerance() -> None:
+    assert not mismatch({"a": np.float32(0.1)}, {"a": np.float32(0.1000001)})
+    assert "1 of 1 elements differ" in mismatch({"a": np.float32(0.1)}, {"a": np.float32(0.2)})
+    assert "expected float32, found float64" in mismatch({"a": np.float32(0.5)}, {"a": np.float64(0.5)})
+    assert "keys ['b']" in mismatch({"a": np.float32(0.5)}, {"b": np.float32(0.5)})
 
 
 @pytest.mark.parametrize(

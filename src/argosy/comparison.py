@@ -101,7 +101,7 @@ class AllClose:
 def compare(expected: Mapping[str, Any], found: Any, rule: Rule) -> tuple[Mismatch, ...]:
     """Every way in which `found` differs from `expected`; empty where they agree.
 
-    Values are numpy arrays, lists (sequences), dicts (maps) or None (an absent optional).
+    Values are numpy arrays, lists (sequences), dicts of scalars or arrays (maps) or None (an absent optional).
     """
     if not isinstance(found, Mapping):
         return (Mismatch("outputs", f"expected a mapping from names to values, found {type(found).__name__}"),)
@@ -135,6 +135,10 @@ def _compare_value(place: str, expected: Any, found: Any, rule: Rule) -> Iterato
             return
         for index, (left, right) in enumerate(zip(expected, found, strict=True)):
             yield from _compare_value(f"{place}[{index}]", left, right, rule)
+    elif isinstance(expected, np.generic) and isinstance(found, np.generic):
+        what = _compare_array(np.asarray(expected), np.asarray(found), rule)
+        if what:
+            yield Mismatch(place, what)
     elif type(expected) is not type(found) or expected != found:
         yield Mismatch(place, f"expected {expected!r}, found {found!r}")
 

@@ -120,6 +120,21 @@ _WRITTEN: Final[dict[str, tuple[str, str]]] = {
             target_ids = [0, 0], target_nodeids = [1, 2], target_treeids = [0, 0], target_weights = [1.0, 2.0]>(x)
           z = ai.onnx.ml.Binarizer<threshold = 0.5>(x) s = ai.onnx.ml.ArrayFeatureExtractor(z, i)
           i = Constant<value_ints = [1, 0]>() }"""),
+    "classical": ('"" : 18, "ai.onnx.ml" : 3', """
+        classical (float[N, 2] x, float[N, 1] w, map(int64, float) m)
+            => (int64[N] label, seq(map(int64, float)) maps, float[N, 2] chances, float[A, B] row)
+        { f = ai.onnx.ml.FeatureVectorizer<inputdimensions = [2, 1]>(x, w)
+          i = ai.onnx.ml.Imputer<imputed_value_floats = [1.0, 2.0, 3.0], replaced_value_float = 0.0>(f)
+          s = ai.onnx.ml.Scaler<offset = [1.0, 0.0, 2.0], scale = [2.0]>(i) n = ai.onnx.ml.Normalizer<norm = "L2">(s)
+          label, scores = ai.onnx.ml.LinearClassifier<classlabels_ints = [3, 5], coefficients = [1.0, 2.0, 3.0],
+            intercepts = [0.5], post_transform = "LOGISTIC">(n)
+          maps = ai.onnx.ml.ZipMap<classlabels_int64s = [3, 5]>(scores)
+          other, chances = ai.onnx.ml.SVMClassifier<classlabels_ints = [1, 2], vectors_per_class = [1, 1],
+            support_vectors = [1.0, 0.0, 2.0, 0.0, 1.0, 0.0], coefficients = [1.0, -1.0], rho = [0.1], prob_a = [-1.0],
+            prob_b = [0.2], kernel_type = "RBF", kernel_params = [0.5, 0.0, 3.0]>(n)
+          r = ai.onnx.ml.SVMRegressor<coefficients = [1.0, 2.0, 3.0], rho = [0.1], n_supports = 0>(n)
+          row = ai.onnx.ml.CastMap<map_form = "SPARSE", max_map = 4>(m)
+          d = ai.onnx.ml.DictVectorizer<int64_vocabulary = [1, 2]>(m) }"""),
     "signals": ('"" : 17', """
         signals (float[1, 16, 1] x, int64 n) => (float[1, A, 2] y, float[1, B, C, 2] z)
         <int64 step = {4}, int64 size = {8}>

@@ -74,5 +74,6 @@ def test_strings_sequences_and_optionals() -> None:
     assert [item.shape for item in items] == [SHAPE, SHAPE]
     assert not np.array_equal(items[0], items[1])
     assert generate("x", OptionalType(tensor(dtype("int64"))), SHAPE).shape == SHAPE
-    with pytest.raises(UsageError, match="can't be generated"):
+    with pytest.raises(UsageError, match="can't be generated") as caught:
         generate("x", MapType(dtype("int64"), tensor(dtype("float32"))), ())
+    assert "give --input x=FILE.npz that holds x.keys and x.values" in caught.value.hint

@@ -16,8 +16,8 @@ from argosy.errors import ArgosyError, ModelError, UsageError
 from argosy.inputs import InputRequest, make_inputs
 from argosy.inputs.files import read_folder, read_outputs, read_value
 from argosy.ir.dim import Symbol, symbol_dim
-from argosy.ir.dtype import STRING, dtype
-from argosy.ir.types import OptionalType, SequenceType, TensorType, Type
+from argosy.ir.dtype import DTYPES, STRING, dtype
+from argosy.ir.types import MapType, OptionalType, SequenceType, TensorType, Type
 from argosy.options import Dimensions
 
 N = symbol_dim(Symbol("N"))
@@ -135,6 +135,23 @@ def test_outputs_in_a_file_keep_the_names_that_the_model_lacks(tmp_path: Path) -
     found = read_outputs(tmp_path / "o.npz", types)
     assert list(found) == ["y", "s", "extra"]
     assert [item.size for item in found["s"]] == [1, 2]
+
+
+def test_maps_in_files(tmp_path: Path) -> None:
+    kind = MapType(STRING, TensorType(FLOAT, None))
+    parts: dict[str, Any] = {"m.keys": np.array(["b", "a"]), "m.values": np.array([1, 2], np.float32)}
+    np.savez(tmp_path / "m.npz", allow_pickle=False, **parts)
+    assert read_value(tmp_path / "m.npz", "m", kind) == {"b": 1, "a": 2}
+    request = InputRequest(source=str(tmp_path / "m.npz"))
+    assert make_inputs({"m": kind}, request).values == {"m": {"b": 1, "a": 2}}
+    outputs: dict[str, Any] = {"s[0].keys": np.array([3]), "s[0].values": np.array([5], np.float32), **parts}
+    np.savez(tmp_path / "o.npz", allow_pickle=False, **outputs)
+    numbered = MapType(DTYPES["int64"], TensorType(FLOAT, ()))
+    found = read_outputs(tmp_path / "o.npz", {"s": SequenceType(numbered), "e": SequenceType(numbered), "m": kind})
+    assert found == {"s": [{3: 5}], "e": [], "m": {"b": 1, "a": 2}}
+    np.savez(tmp_path / "bad.npz", allow_pickle=False, **{**parts, "m.keys": np.array(["b"])})
+    with pytest.raises(UsageError, match=r"m\.keys is \[1\] and m\.values \[2\]"):
+        read_value(tmp_path / "bad.npz", "m", kind)
 
 
 def test_sizes_that_were_chosen_explain_an_error() -> None:

@@ -17,10 +17,10 @@ from argosy.errors import ArgosyError
 from argosy.ir import Builder, Env, Symbol, TensorType, Type, Value, symbol_dim
 from argosy.ir import dim as dims
 from argosy.ir.dim import Dim, DimLike
-from argosy.ir.dtype import DTYPES, Array, DType
+from argosy.ir.dtype import DTYPES, STRING, Array, DType
 from argosy.ir.interpreter import Interpreter
 from argosy.ir.op import Op, op_class
-from argosy.ir.types import OptionalType, SequenceType
+from argosy.ir.types import MapType, OptionalType, SequenceType
 
 __all__ = ["Binding", "Draw", "Made", "Operand", "Sample", "check", "op"]
 
@@ -249,6 +249,12 @@ def _agrees(kind: Type, value: Any, symbols: Binding, note: str) -> None:
         for element in value:
             _agrees(kind.element, element, symbols, note)
         return
+    if isinstance(kind, MapType):
+        assert isinstance(value, dict), note
+        for key, entry in value.items():
+            assert isinstance(key, str if kind.key is STRING else int), note
+            _agrees(kind.value, np.asarray(entry, object) if isinstance(entry, str) else entry, symbols, note)
+        return
     assert isinstance(kind, TensorType), note
     assert isinstance(value, (np.ndarray, np.generic)), f"{note}, found {type(value)}"
     assert value.dtype == kind.dtype.numpy, f"{note}, found {value.dtype}"
@@ -270,6 +276,9 @@ def _same(left: Any, right: Any) -> None:
         assert len(left) == len(right)
         for one, other in zip(left, right, strict=True):
             _same(one, other)
+    elif isinstance(left, dict):
+        assert list(left) == list(right)
+        _same(list(left.values()), list(right.values()))
     elif left is None:
         assert right is None
     else:

@@ -39,9 +39,10 @@ def check_npz(path: str | None) -> None:
 
 
 def write_npz(path: str, values: Mapping[str, Any]) -> None:
-    """Write arrays by name, atomically. The items of a sequence are called `name[0]`, …; absent values are left out.
+    """Write arrays by name, atomically; absent values are left out.
 
-    bf16, fp8 and other types that numpy's files lack are stored as raw bytes, as numpy stores them.
+    The items of a sequence are called `name[0]`, …, the keys and values of a map `name.keys` and `name.values`.
+    Element types that numpy's files lack (bf16, fp8) are stored as raw bytes, as numpy stores them.
     """
     check_npz(path)
     import numpy as np
@@ -65,8 +66,8 @@ def _arrays(name: str, value: Any, numpy: Any) -> dict[str, NDArray[Any]]:
         return found
     if isinstance(value, dict):
         return {
-            f"{name}.keys": _plain(numpy.array(list(value))),
-            f"{name}.values": _plain(numpy.array(list(value.values()))),
+            f"{name}.keys": numpy.array(list(value)),
+            f"{name}.values": numpy.array(list(value.values())),
         }
     return {name: _plain(numpy.asarray(value))}
 

@@ -11,15 +11,18 @@ import numpy as np
 
 from argosy.errors import UsageError
 from argosy.ir.dtype import Array, DType
-from argosy.ir.types import OptionalType, SequenceType, TensorType, Type
+from argosy.ir.types import MapType, OptionalType, SequenceType, TensorType, Type
 
-__all__ = ["read_folder", "read_npz", "read_outputs", "read_value"]
+__all__ = ["read_folder", "read_named", "read_npz", "read_outputs", "read_value"]
 
 _SUFFIXES = (".npy", ".npz", ".pb")
 
 
 def read_value(path: Path, name: str, kind: Type) -> Any:
-    """The value for the input `name` in a file. An .npz file must hold one array, or one of that name."""
+    """The value for the input `name` in a file.
+
+    An .npz file must hold one array, or one of that name; for a map, its keys and values as `name.keys`, `name.values`.
+    """
     where = str(path)
     suffix = path.suffix.lower()
     if suffix not in _SUFFIXES:
@@ -33,6 +36,8 @@ def read_value(path: Path, name: str, kind: Type) -> Any:
     if suffix == ".npy":
         return _typed(_load(path), kind)
     held = read_npz(path)
+    if isinstance(kind, (MapType, SequenceType)) and _holds(held, name, kind):
+        return _taken(held, name, kind)
     if name in held:
         return _typed(held[name], kind)
     if len(held) != 1:
@@ -50,20 +55,52 @@ def read_npz(path: Path) -> dict[str, Array]:
     return dict(found)
 
 
+def read_named(path: Path, types: Mapping[str, Type]) -> dict[str, Any]:
+    """The values of `types` that an .npz file holds, in that order, and its other arrays.
+
+    The elements of a sequence are called `name[0]`, `name[1]`, …, the keys and values of a map `name.keys` and
+    `name.values`.
+    """
+    held = read_npz(path)
+    found = {name: _taken(held, name, kind) for name, kind in types.items() if _holds(held, name, kind)}
+    return {**found, **held}
+
+
 def read_outputs(path: Path, types: Mapping[str, Type]) -> dict[str, Any]:
-    """The outputs that an .npz file holds, those of a sequence as `name[0]`, `name[1]`, …, in the order of `types`.
+    """Like `read_named`, where a sequence that has no element in the file is an empty one.
 
     A name that the model does not have stays, so that a comparison sees it.
     """
-    held = read_npz(path)
-    found: dict[str, Any] = {}
-    for name, kind in types.items():
-        if isinstance(kind, SequenceType):
-            items = [f"{name}[{index}]" for index in range(len(held)) if f"{name}[{index}]" in held]
-            found[name] = [_typed(held.pop(item), kind.element) for item in items]
-        elif name in held:
-            found[name] = _typed(held.pop(name), kind)
-    return {**found, **held}
+    held = read_named(path, types)
+    listed = {
+        name: held.pop(name, []) for name, kind in types.items() if name in held or isinstance(kind, SequenceType)
+    }
+    return {**listed, **held}
+
+
+def _holds(held: Mapping[str, Array], name: str, kind: Type) -> bool:
+    """Whether the arrays of a file hold a value called `name`; of a sequence, at least one element."""
+    if isinstance(kind, SequenceType):
+        return _holds(held, f"{name}[0]", kind.element)
+    if isinstance(kind, MapType):
+        return f"{name}.keys" in held and f"{name}.values" in held
+    return name in held
+
+
+def _taken(held: dict[str, Array], name: str, kind: Type) -> Any:
+    """The value called `name`, whose arrays leave `held`. Raises UsageError for a map without a value for each key."""
+    if isinstance(kind, SequenceType):
+        elements: list[Any] = []
+        while _holds(held, f"{name}[{len(elements)}]", kind.element):
+            elements.append(_taken(held, f"{name}[{len(elements)}]", kind.element))
+        return elements
+    if isinstance(kind, MapType):
+        keys, values = held.pop(f"{name}.keys"), _typed(held.pop(f"{name}.values"), kind.value)
+        if keys.ndim != 1 or keys.shape != values.shape:
+            found = f"{name}.keys is {list(keys.shape)} and {name}.values {list(values.shape)}"
+            raise UsageError(f"{found}, expected two vectors of one size")
+        return dict(zip(keys.tolist(), values, strict=True))
+    return _typed(held.pop(name), kind)
 
 
 def read_folder(folder: Path, types: Mapping[str, Type]) -> dict[str, Any]:

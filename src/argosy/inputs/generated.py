@@ -57,7 +57,11 @@ def _value(
     if isinstance(kind, SequenceType):
         return [_value(name, kind.element, shape, source, fill, bounds) for _ in range(_SEQUENCE)]
     if isinstance(kind, MapType):
-        raise UsageError(f"a {kind} can't be generated", where=f"input {name!r}", hint="run it from Python")
+        raise UsageError(
+            f"a {kind} can't be generated",
+            where=f"input {name!r}",
+            hint=f"give --input {name}=FILE.npz that holds {name}.keys and {name}.values",
+        )
     return _tensor(name, kind, tuple(shape), source, fill, bounds)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from argosy.errors import ArgosyError, UsageError
-from argosy.inputs.files import read_folder, read_npz, read_value
+from argosy.inputs.files import read_folder, read_named, read_value
 from argosy.inputs.generated import generate
 from argosy.ir.dim import Symbol, evaluate, lone_symbol
 from argosy.ir.types import OptionalType, SequenceType, TensorType, Type, type_symbols
@@ -112,10 +112,7 @@ def _given(types: Mapping[str, Type], request: InputRequest) -> tuple[dict[str, 
         if path.is_dir():
             values.update(read_folder(path, types))
         else:
-            held = read_npz(path)
-            for name in held:
-                _name(name, types)
-            values.update({name: read_value(path, name, types[name]) for name in held})
+            values.update({_name(name, types): value for name, value in read_named(path, types).items()})
         origins.update(dict.fromkeys(values, request.source))
     for asked, file in request.files:
         name = _name(asked, types)

@@ -53,8 +53,22 @@ def _check(value: Any, kind: Type, where: str) -> Any:
     if isinstance(kind, MapType):
         if not isinstance(value, dict):
             raise UsageError(f"expected a dict ({kind}), found {type(value).__name__}", where=where)
-        return value
+        return {_key(key, kind, where): _entry(item, kind, f"{where}, key {key!r}") for key, item in value.items()}
     return _check_tensor(value, kind, where)
+
+
+def _key(key: Any, kind: MapType, where: str) -> Any:
+    """A key of a map as Python's int or str."""
+    plain = key.item() if isinstance(key, np.generic) else key
+    if isinstance(plain, str if kind.key is STRING else int) and not isinstance(plain, bool):
+        return plain
+    raise UsageError(f"expected keys of {kind}, found {key!r}", where=where)
+
+
+def _entry(value: Any, kind: MapType, where: str) -> Any:
+    """A value of a map; numbers and strings as scalars."""
+    checked = _check(value, kind.value, where)
+    return checked[()] if isinstance(checked, np.ndarray) and not checked.ndim else checked
 
 
 def _check_tensor(value: Any, kind: TensorType, where: str) -> Any:

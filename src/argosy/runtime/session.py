@@ -110,7 +110,7 @@ class Session:
     def run(self, inputs: Mapping[str, Any], outputs: Sequence[str] | None = None) -> dict[str, Any]:
         """Run once: values by output name, in the model's order, or those named in `outputs`.
 
-        Tensors are numpy arrays, strings object arrays, sequences lists, an absent optional None. Raises
+        Tensors are numpy arrays, strings object arrays, sequences lists, maps dicts, an absent optional None. Raises
         UsageError naming what was expected where an input does not fit. Safe to call from many threads.
         """
         return self.observe(inputs, None, outputs)
@@ -196,7 +196,9 @@ def _own(value: Any, arguments: Sequence[Any], kind: Type, name: str) -> Any:
     """A result that is the caller's: contiguous, writable, and not one of the arguments or a weight."""
     if isinstance(value, list):
         return [_own(item, arguments, getattr(kind, "element", kind), name) for item in value]
-    if value is None or isinstance(value, dict):
+    if isinstance(value, dict):
+        return {key: _own(item, arguments, getattr(kind, "value", kind), name) for key, item in value.items()}
+    if value is None or isinstance(value, (str, np.generic)):
         return value
     array = np.asarray(value)
     if isinstance(kind, TensorType) and array.dtype is not kind.dtype.numpy and dtype_of(array.dtype) is not kind.dtype:

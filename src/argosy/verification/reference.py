@@ -12,10 +12,11 @@ import numpy as np
 
 from argosy.errors import EnvironmentError_, UsageError
 from argosy.inputs.files import read_outputs
+from argosy.ir.dtype import STRING
 from argosy.ir.interpreter import Interpreter, Observer
 from argosy.ir.op import Env
 from argosy.ir.program import Program
-from argosy.ir.types import Type
+from argosy.ir.types import MapType, SequenceType, TensorType, Type
 
 __all__ = ["FileReference", "OnnxRuntimeReference", "RefReference", "Reference", "make_reference"]
 
@@ -51,7 +52,8 @@ class RefReference:
 class OnnxRuntimeReference:
     """ONNX Runtime on the CPU, on the model as it is."""
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: Any, outputs: Mapping[str, Type]) -> None:
+        self._outputs = outputs
         try:
             runtime = importlib.import_module("onnxruntime")
         except ImportError:
@@ -80,7 +82,7 @@ class OnnxRuntimeReference:
             values = self._session.run(names, feeds)
         except Exception as error:  # noqa: BLE001 - it raises classes of its own, all told alike
             raise EnvironmentError_(f"ONNX Runtime can't run the model: {error}", hint="use --against ref") from None
-        return {name: _as_ours(value) for name, value in zip(names, values, strict=True)}
+        return {name: _as_ours(value, self._outputs.get(name)) for name, value in zip(names, values, strict=True)}
 
 
 class FileReference:
@@ -101,7 +103,7 @@ def make_reference(against: str, model: Any, program: Program) -> Reference:
     if against == "onnxruntime":
         if isinstance(model, (str, Path)) and zipfile.is_zipfile(model):
             raise UsageError("ONNX Runtime needs the ONNX model", hint="give the model instead of the artifact")
-        return OnnxRuntimeReference(model)
+        return OnnxRuntimeReference(model, program.outputs)
     if against == "ref64":
         raise UsageError("this version has no ref64", hint="use ref or onnxruntime")
     if not against.endswith(".npz"):
@@ -109,8 +111,11 @@ def make_reference(against: str, model: Any, program: Program) -> Reference:
     return FileReference(against, program.outputs)
 
 
-def _as_ours(value: Any) -> Any:
-    """ONNX Runtime gives sequences as lists, maps as dicts, and texts as object arrays, as we do."""
+def _as_ours(value: Any, kind: Type | None) -> Any:
+    """ONNX Runtime gives sequences as lists and texts as object arrays, as we do, but numbers in dicts as Python's."""
     if isinstance(value, list):
-        return [_as_ours(item) for item in value]
+        return [_as_ours(item, kind.element if isinstance(kind, SequenceType) else None) for item in value]
+    if isinstance(value, dict) and isinstance(kind, MapType) and isinstance(kind.value, TensorType):
+        texts = kind.value.dtype is STRING
+        return value if texts else {key: kind.value.dtype.numpy.type(item) for key, item in value.items()}
     return np.asarray(value) if isinstance(value, np.generic) else value

@@ -102,6 +102,29 @@ def tree_ensemble(draw: Draw) -> Sample:
     return draw.sample(made, draw.tensor(draw.one("float32", "float64", "int64"), [draw.size(), draw.size(1)]), *nodes)
 
 
+# ---- maps
+
+
+def map_construct(draw: Draw) -> Sample:
+    count = draw.size()
+    keys, values = draw.one("int64", "string"), draw.tensor(draw.one("float32", "int64"), (*draw.shape(1), count))
+    return draw.sample(op("map_construct"), draw.tensor(keys, (count,)), values)
+
+
+def map_entries(draw: Draw) -> Sample:
+    key, value = draw.dtype("int64", "string"), draw.dtype("float32", "float64", "int64", "string")
+    count = draw.size()
+
+    def fill(_rng: np.random.Generator, shape: tuple[int, ...], _binding: Binding) -> Any:
+        numbers = np.arange(shape[0])[::-1]
+        return numbers.astype(str).astype(object) if key.name == "string" else numbers
+
+    maps = Made(op("map_construct"), (draw.tensor(key, (count,), fill), draw.tensor(value, (1, count))))
+    one = Made(op("sequence_at"), (maps, draw.numbers(0, scalar=True)))
+    limit = draw.one(None, 5) if key.name == "int64" else None
+    return draw.sample(op("map_entries", key=key, value=value, limit=limit), one)
+
+
 # ---- sequences and optionals
 
 
@@ -241,6 +264,8 @@ GENERATORS: dict[str, Callable[[Draw], Sample]] = {
     "format_numbers": format_numbers,
     "parse_numbers": parse_numbers,
     "map_labels": map_labels,
+    "map_construct": map_construct,
+    "map_entries": map_entries,
     "count_ngrams": count_ngrams,
     "tree_ensemble": tree_ensemble,
     "sequence_construct": sequence_construct,
