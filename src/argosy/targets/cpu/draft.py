@@ -70,10 +70,11 @@ class Buffers(Protocol):
 class Draft:
     """What the steps of one instruction are written into; nothing counts before `commit`."""
 
-    def __init__(self, lowering: Buffers, instruction: Instruction, label: str = "") -> None:
+    def __init__(self, lowering: Buffers, instruction: Instruction, label: str = "", *, flushes: bool = False) -> None:
         self.lowering = lowering
         self.instruction = instruction
         self.label = label
+        self._flushes = flushes  # whether the kernels of this op take subnormal numbers as zero
         self.body: list[Step] = []
         self.before: list[Step] = []
         self.made: list[int] = []
@@ -94,7 +95,7 @@ class Draft:
             image = self.lowering.images(value, self.images)[0]
             number = self.numbers[value] = self.lowering.memory(value.type)
             kernel = from_blocked(value.tensor, image.layout).labelled("from_blocked")
-            self.call(kernel, [image.number], [number])
+            self._append(kernel, [image.number], [number])
         return number
 
     def blocked(self, index: int, need: Blocked, axes: tuple[int | None, ...] | None = None) -> tuple[int, Blocked]:
@@ -111,7 +112,7 @@ class Draft:
             number = self.prepared(kernel, reads, kind)
         else:
             number = self.lowering.memory(kind)
-            self.call(kernel, reads, [number])
+            self._append(kernel, reads, [number])
         self.images.setdefault(value, []).append(Image(axes, need, number))
         return number, need
 
@@ -159,7 +160,7 @@ class Draft:
         kernel = kernel.labelled("prepare")
         if kernel.symbols or type_symbols(kind):
             number = self.temporary(kind)
-            self.call(kernel, reads, [number])
+            self._append(kernel, reads, [number])
             return number
         number = self.lowering.buffer("prepared", kind)
         self.before.append(self._step(kernel, reads, [number]))
@@ -168,11 +169,14 @@ class Draft:
 
     def call(self, kernel: Kernel, reads: Sequence[int], writes: Sequence[int]) -> None:
         """Append a call."""
-        self.body.append(self._step(kernel, reads, writes))
+        self._append(kernel.flushing() if self._flushes else kernel, reads, writes)
 
     def define(self, symbol: str, buffer: int, axis: int | None = None, element: int = 0) -> None:
         """Bind a data-dependent symbol."""
         self.body.append(ShapeStep(symbol, buffer, axis, element))
+
+    def _append(self, kernel: Kernel, reads: Sequence[int], writes: Sequence[int]) -> None:
+        self.body.append(self._step(kernel, reads, writes))
 
     def _step(self, kernel: Kernel, reads: Sequence[int], writes: Sequence[int]) -> CallStep:
         kernel = kernel.labelled(self.label)

@@ -46,6 +46,7 @@ from argosy.targets.cpu.kernel_names import kernel_label
 from argosy.targets.cpu.layout import Blocked
 from argosy.targets.cpu.problem import in_memory, is_numeric, lone_module, readers_of, solutions_of
 from argosy.targets.cpu.solution import Problem, Solution
+from argosy.targets.cpu.subnormals import flushes_subnormals
 
 __all__ = ["LoweredModule", "lower_module"]
 
@@ -124,9 +125,8 @@ class _Lowering:
         return LoweredModule(plan, self._kernels, self._encoder.weights, tuple(self._host))
 
     def _prepare_records(self) -> tuple[PrepareRecord, ...]:
-        if not self._prepare:
-            return ()
-        return (PrepareRecord("weights", tuple(self._prepared), (StraightBlock(tuple(self._prepare)),)),)
+        record = PrepareRecord("weights", tuple(self._prepared), (StraightBlock(tuple(self._prepare)),))
+        return (record,) if self._prepare else ()
 
     # Buffers, sizes and symbols
 
@@ -328,7 +328,7 @@ class _Lowering:
             return None
         before = len(self._buffers)
         for config in solution.configs(problem)[:1]:
-            draft = Draft(self, instruction, kernel_label(problem, solution.name))
+            draft = Draft(self, instruction, kernel_label(problem, solution.name), flushes=flushes_subnormals(problem))
             try:
                 solution.lower(problem, config, draft)
             except DeclinedError as declined:

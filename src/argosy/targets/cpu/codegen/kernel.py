@@ -51,6 +51,18 @@ class Kernel:
         """The text with its name in place."""
         return self.text.replace(ENTRY, self.entry)
 
+    def flushing(self) -> Kernel:
+        """The same kernel with subnormal numbers taken as zero."""
+        head, inner = f"ARGOSY_EXPORT void {ENTRY}(", f"{ENTRY}_flushing"
+        kept = self.text.replace(head, f"static __attribute__((noinline)) void {inner}(", 1)
+        wrapper = f"""{head}const void *params, int64_t chunk, int64_t chunks, void *scratch) {{
+  const uint64_t mode = flush_subnormals();
+  {inner}(params, chunk, chunks, scratch);
+  restore_subnormals(mode);
+}}
+"""
+        return replace(self, text=kept + wrapper)
+
 
 def chunk_count(work: DimLike, most: DimLike) -> DimLike:
     """Chunks for `work` elementary operations that fall into at most `most` pieces."""
