@@ -10,12 +10,11 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from argosy.artifact.encode import Encoder, encode_symbols
+from argosy.artifact.encode import encode_symbols
 from argosy.artifact.plan import (
     ArenaRecord,
     BindingRecord,
     Block,
-    BufferRecord,
     CodeRecord,
     CopyStep,
     EvaluateStep,
@@ -28,11 +27,10 @@ from argosy.artifact.plan import (
     StraightBlock,
 )
 from argosy.errors import CompileError
-from argosy.ir.dim import DimLike, lone_symbol
 from argosy.ir.dtype import UINT8
 from argosy.ir.literal import Literal
 from argosy.ir.module import Constant, Instruction, Module, Value
-from argosy.ir.types import TensorType, Type, type_symbols
+from argosy.ir.types import TensorType, Type
 from argosy.ops.fused import Fused
 from argosy.options import CompileOptions
 from argosy.passes.fuse_loops import ANCHORS
@@ -44,6 +42,7 @@ from argosy.targets.cpu.control import lower_control
 from argosy.targets.cpu.draft import Draft, Image
 from argosy.targets.cpu.kernel_names import kernel_label
 from argosy.targets.cpu.layout import Blocked
+from argosy.targets.cpu.plan_buffers import PlanBuffers
 from argosy.targets.cpu.problem import in_memory, is_numeric, lone_module, readers_of, solutions_of
 from argosy.targets.cpu.solution import Problem, Solution
 from argosy.targets.cpu.subnormals import flushes_subnormals
@@ -70,18 +69,15 @@ def lower_module(module: Module, arch: CpuArch, options: CompileOptions) -> Lowe
     return _Lowering(module, arch, options).run()
 
 
-class _Lowering:
+class _Lowering(PlanBuffers):
     def __init__(self, module: Module, arch: CpuArch, options: CompileOptions) -> None:
+        super().__init__()
         self._module = module
         self._arch = arch
         self._options = options
-        self._encoder = Encoder()
-        self._buffers: list[BufferRecord] = []
         self._numbers: dict[Value, int] = {}
         self._images: dict[Value, list[Image]] = {}
         self._readers = readers_of(module)
-        self._bound: set[str] = set()
-        self._early: frozenset[str] = frozenset()
         self._kernels: dict[str, Kernel] = {}
         self._blocks: list[Block] = []
         self._body: list[Step] = []
@@ -100,8 +96,8 @@ class _Lowering:
             self._numbers[parameter.result()] = number
             packed.append((parameter, number))
             inputs.append(BindingRecord(parameter.names[0], number))
-            shapes += [InputDim(name, place, axis) for name, axis in self._new_symbols(kind)]
-        self._early = frozenset(self._bound)
+            shapes += [InputDim(name, place, axis) for name, axis in self.new_symbols(kind)]
+        self.early = frozenset(self.bound)
         for parameter, number in packed:
             self._numbers[parameter.result()] = self._unpacked(parameter, parameter.types[0], number)
         for instruction in module.instructions:
@@ -113,48 +109,29 @@ class _Lowering:
         plan = PlanRecord(
             tuple(inputs),
             outputs,
-            tuple(self._buffers),
+            tuple(self.buffers),
             tuple(self._closed()),
-            symbols=encode_symbols(self._encoder.symbols.values()),
+            symbols=encode_symbols(self.encoder.symbols.values()),
             shapes=tuple(shapes),
             arenas=(ArenaRecord("host", _ALIGNMENT),),
             code=(CodeRecord("code/kernels.so", "elf"),) if self._kernels else (),
             prepare=self._prepare_records(),
-            modules=self._encoder.modules,
+            modules=self.encoder.modules,
         )
-        return LoweredModule(plan, self._kernels, self._encoder.weights, tuple(self._host))
+        return LoweredModule(plan, self._kernels, self.encoder.weights, tuple(self._host))
 
     def _prepare_records(self) -> tuple[PrepareRecord, ...]:
         record = PrepareRecord("weights", tuple(self._prepared), (StraightBlock(tuple(self._prepare)),))
         return (record,) if self._prepare else ()
 
-    # Buffers, sizes and symbols
-
-    def buffer(self, kind: str, of: Type, **fields: object) -> int:
-        """A new buffer; its number."""
-        self._buffers.append(BufferRecord(kind, self._encoder.type(of), **fields))  # type: ignore[arg-type]
-        return len(self._buffers) - 1
-
-    def memory(self, of: Type) -> int:
-        """A buffer for kernels to write: in the arena where its size is known when a run begins.
-
-        Elements below a byte lie one to a byte, but for inputs, outputs, weights and what host steps read or write.
-        """
-        if isinstance(of, TensorType) and of.dtype.is_packed:
-            of = of.with_dtype(UINT8)
-        return self._raw_memory(of)
-
-    def _raw_memory(self, of: Type) -> int:
-        if all(symbol.name in self._early for symbol in type_symbols(of)):
-            return self.buffer("planned", of, arena=0)
-        return self.buffer("pooled", of)
+    # Where values lie
 
     def _unpacked(self, instruction: Instruction, kind: Type, number: int) -> int:
         """A buffer that may hold several elements to a byte with one to a byte."""
         if not isinstance(kind, TensorType) or not kind.dtype.is_packed or not is_numeric(kind):
             return number
         draft = Draft(self, instruction)
-        if self._buffers[number].kind == "weight":
+        if self.buffers[number].kind == "weight":
             held = draft.prepared(unpack_kernel(kind), [number], kind.with_dtype(UINT8))
         else:
             held = self.memory(kind)
@@ -167,15 +144,9 @@ class _Lowering:
         number, kind = self.number(value), value.type
         if not isinstance(kind, TensorType) or not kind.dtype.is_packed or not is_numeric(kind):
             return number
-        held = self._raw_memory(kind)
+        held = self.raw_memory(kind)
         self.call(value.instruction, pack_kernel(kind), [number], [held])
         return held
-
-    def undefined(self, kind: Type) -> list[tuple[str, int]]:
-        """The symbols in a type that have no value yet, and their axes."""
-        dims = kind.dims if isinstance(kind, TensorType) and kind.dims is not None else ()
-        lone = ((lone_symbol(dim), axis) for axis, dim in enumerate(dims))
-        return [(symbol.name, axis) for symbol, axis in lone if symbol is not None and symbol.name not in self._bound]
 
     def number(self, value: Value) -> int:
         """The buffer of a value in row-major order."""
@@ -188,7 +159,7 @@ class _Lowering:
     def is_weight(self, value: Value) -> bool:
         """Whether a value is the same in every run."""
         number = self._numbers.get(value)
-        return number is not None and self._buffers[number].kind in ("weight", "prepared")
+        return number is not None and self.buffers[number].kind in ("weight", "prepared")
 
     def held(self, value: Value, made: Mapping[Value, int]) -> int | None:
         """The buffer of a value in row-major order, where there is one, here or in what a draft `made`."""
@@ -211,35 +182,13 @@ class _Lowering:
                 found = layout if found is None else found.merged(layout)
         return found
 
-    def size(self, dim: DimLike) -> int | str:
-        """A dim as the plan writes it."""
-        return dim if isinstance(dim, int) else str(dim)
-
-    def symbol_text(self, name: str) -> str:
-        """A symbol as the plan writes it."""
-        return str(self._encoder.symbols[name])
-
-    def _new_symbols(self, kind: Type) -> list[tuple[str, int]]:
-        found = dict(reversed(self.undefined(kind)))
-        self._bound.update(found)
-        return list(found.items())
-
     # Bodies of control ops: what `control.BodyLowering` asks for
-
-    def room(self, of: Type) -> int:
-        """A buffer for values of a type: in memory, or for Python objects where kernels can't hold them."""
-        return self.memory(of) if is_numeric(of) else self.buffer("value", of)
-
-    def weight(self, literal: Literal) -> int:
-        """The buffer of a constant."""
-        kind = TensorType(literal.dtype, literal.shape)
-        return self.buffer("weight", kind, literal=self._encoder.literal(literal))
 
     def body(
         self, module: Module, arguments: Sequence[int], begin: Callable[[], None] | None = None
     ) -> tuple[list[Block], list[int]]:
         """The blocks of a body on these buffers, and the buffers of its results. `begin` adds steps at its start."""
-        outside = self._blocks, self._body, set(self._bound)
+        outside = self._blocks, self._body, set(self.bound)
         self._blocks, self._body = [], []
         self._readers.update(readers_of(module))
         if begin is not None:
@@ -250,15 +199,15 @@ class _Lowering:
             self._instruction(instruction)
         results = [self.number(value) for value in module.results]
         blocks = self._closed()
-        self._blocks, self._body, self._bound = outside
+        self._blocks, self._body, self.bound = outside
         return blocks, results
 
     def _entered(self, parameter: Instruction, number: int) -> int:
         """An argument as a body sees it: symbols of its own get their values; what kernels may read lies in memory."""
         kind = parameter.types[0]
-        self._body += [ShapeStep(name, number, axis) for name, axis in self._new_symbols(kind)]
-        if self._buffers[number].kind == "value" and is_numeric(kind):
-            held = self._raw_memory(kind)
+        self._body += [ShapeStep(name, number, axis) for name, axis in self.new_symbols(kind)]
+        if self.buffers[number].kind == "value" and is_numeric(kind):
+            held = self.raw_memory(kind)
             self._body.append(CopyStep(number, held))
             return self._unpacked(parameter, kind, held)
         return number
@@ -282,13 +231,13 @@ class _Lowering:
         """Say where the results of an instruction lie; their sizes give new symbols their values."""
         for value, number in zip(instruction.results, results, strict=True):
             self._numbers[value] = number
-            self._body += [ShapeStep(name, number, axis) for name, axis in self._new_symbols(value.type)]
+            self._body += [ShapeStep(name, number, axis) for name, axis in self.new_symbols(value.type)]
 
     # Instructions
 
     def _instruction(self, instruction: Instruction) -> None:
         if isinstance(instruction.op, Constant):
-            literal = self._encoder.literal(instruction.op.literal)
+            literal = self.encoder.literal(instruction.op.literal)
             number = self.buffer("weight", instruction.types[0], literal=literal)
             self._numbers[instruction.result()] = self._unpacked(instruction, instruction.types[0], number)
             return
@@ -316,7 +265,7 @@ class _Lowering:
         if not inner or any(step.op.name not in _ALIASES for step in inner) or instruction.operands[0] is None:
             return False
         source = self.number(instruction.operands[0])
-        if self._buffers[source].kind not in ("planned", "pooled", "view") or self.undefined(instruction.types[0]):
+        if self.buffers[source].kind not in ("planned", "pooled", "view") or self.undefined(instruction.types[0]):
             return False  # an input or a weight is copied, so that each buffer has one owner
         self._numbers[instruction.result()] = self.buffer("view", instruction.types[0], base=source)
         return True
@@ -326,13 +275,13 @@ class _Lowering:
         if why := solution.applies(problem):
             reasons.append(f"{solution.name}: {why}")
             return None
-        before = len(self._buffers)
+        before = len(self.buffers)
         for config in solution.configs(problem)[:1]:
             draft = Draft(self, instruction, kernel_label(problem, solution.name), flushes=flushes_subnormals(problem))
             try:
                 solution.lower(problem, config, draft)
             except DeclinedError as declined:
-                del self._buffers[before:]
+                del self.buffers[before:]
                 reasons.append(f"{solution.name}: {declined}")
                 continue
             for index in range(len(instruction.types)):
@@ -371,7 +320,7 @@ class _Lowering:
                 self._images.setdefault(value, []).insert(0, Image(own, draft.layouts[index], number))
             else:
                 self._numbers[value] = number
-            self._new_symbols(value.type)
+            self.new_symbols(value.type)
 
     def _evaluate(self, instruction: Instruction, reasons: list[str]) -> None:
         line = f"{instruction.source or instruction.op.name}: {'; '.join(reasons)}"
@@ -381,20 +330,18 @@ class _Lowering:
         self._host.append(line)
         # What kernels read lies in memory; a size that only this step tells is bound in between.
         results = [
-            self._raw_memory(kind) if is_numeric(kind) and not self.undefined(kind) else self.buffer("value", kind)
+            self.raw_memory(kind) if is_numeric(kind) and not self.undefined(kind) else self.buffer("value", kind)
             for kind in instruction.types
         ]
         operands = tuple(None if operand is None else self._packed(operand) for operand in instruction.operands)
         op = instruction.op
         self._body.append(
-            EvaluateStep(
-                op.name, op.version, tuple(results), operands, self._encoder.attributes(op), instruction.source
-            )
+            EvaluateStep(op.name, op.version, tuple(results), operands, self.encoder.attributes(op), instruction.source)
         )
         for index, (number, kind) in enumerate(zip(results, instruction.types, strict=True)):
-            self._body += [ShapeStep(name, number, axis) for name, axis in self._new_symbols(kind)]
+            self._body += [ShapeStep(name, number, axis) for name, axis in self.new_symbols(kind)]
             held = number
-            if self._buffers[number].kind == "value" and is_numeric(kind):
-                held = self._raw_memory(kind)
+            if self.buffers[number].kind == "value" and is_numeric(kind):
+                held = self.raw_memory(kind)
                 self._body.append(CopyStep(number, held))
             self._numbers[instruction.result(index)] = self._unpacked(instruction, kind, held)

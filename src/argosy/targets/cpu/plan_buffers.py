@@ -1,0 +1,72 @@
+"""The buffers of a plan in the making, and which symbols have their values."""
+
+from __future__ import annotations
+
+from argosy.artifact.encode import Encoder
+from argosy.artifact.plan import BufferRecord
+from argosy.ir.dim import DimLike, lone_symbol
+from argosy.ir.dtype import UINT8
+from argosy.ir.literal import Literal
+from argosy.ir.types import TensorType, Type, type_symbols
+from argosy.targets.cpu.problem import is_numeric
+
+__all__ = ["PlanBuffers"]
+
+
+class PlanBuffers:
+    """Base of the lowering. `bound` symbols have values by now, `early` ones have them when a run begins."""
+
+    def __init__(self) -> None:
+        self.encoder = Encoder()
+        self.buffers: list[BufferRecord] = []
+        self.bound: set[str] = set()
+        self.early: frozenset[str] = frozenset()
+
+    def buffer(self, kind: str, of: Type, **fields: object) -> int:
+        """A new buffer; its number."""
+        self.buffers.append(BufferRecord(kind, self.encoder.type(of), **fields))  # type: ignore[arg-type]
+        return len(self.buffers) - 1
+
+    def memory(self, of: Type) -> int:
+        """A buffer for kernels to write: in the arena where its size is known when a run begins.
+
+        Elements below a byte lie one to a byte, but for inputs, outputs, weights and what host steps read or write.
+        """
+        if isinstance(of, TensorType) and of.dtype.is_packed:
+            of = of.with_dtype(UINT8)
+        return self.raw_memory(of)
+
+    def raw_memory(self, of: Type) -> int:
+        """Like `memory`, elements below a byte packed."""
+        if all(symbol.name in self.early for symbol in type_symbols(of)):
+            return self.buffer("planned", of, arena=0)
+        return self.buffer("pooled", of)
+
+    def undefined(self, kind: Type) -> list[tuple[str, int]]:
+        """The symbols in a type that have no value yet, and their axes."""
+        dims = kind.dims if isinstance(kind, TensorType) and kind.dims is not None else ()
+        lone = ((lone_symbol(dim), axis) for axis, dim in enumerate(dims))
+        return [(symbol.name, axis) for symbol, axis in lone if symbol is not None and symbol.name not in self.bound]
+
+    def size(self, dim: DimLike) -> int | str:
+        """A dim as the plan writes it."""
+        return dim if isinstance(dim, int) else str(dim)
+
+    def symbol_text(self, name: str) -> str:
+        """A symbol as the plan writes it."""
+        return str(self.encoder.symbols[name])
+
+    def new_symbols(self, kind: Type) -> list[tuple[str, int]]:
+        """The `undefined` symbols of a type, which count as bound from now on."""
+        found = dict(reversed(self.undefined(kind)))
+        self.bound.update(found)
+        return list(found.items())
+
+    def room(self, of: Type) -> int:
+        """A buffer for values of a type: in memory, or for Python objects where kernels can't hold them."""
+        return self.memory(of) if is_numeric(of) else self.buffer("value", of)
+
+    def weight(self, literal: Literal) -> int:
+        """The buffer of a constant."""
+        kind = TensorType(literal.dtype, literal.shape)
+        return self.buffer("weight", kind, literal=self.encoder.literal(literal))
