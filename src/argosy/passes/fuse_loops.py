@@ -8,7 +8,8 @@ group and the group can take it:
 - *views* are index arithmetic wherever they are read, so they join every group that reads them;
 - an *anchor* (reduction, product, window) joins the group of what takes its result element by element.
 
-Everything else stays as it is. Constants of one element move into the kernels.
+Everything else stays as it is, and work on constants alone stays apart: it can be done once. Constants of one
+element move into the kernels.
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ from typing import Final
 from argosy.ir.builder import Builder
 from argosy.ir.dim import equal
 from argosy.ir.module import Constant, Instruction, Module, Value
-from argosy.ir.types import TensorType, type_symbols
+from argosy.ir.types import TensorType, Type, type_symbols
 from argosy.ops.fused import Fused
+from argosy.ops.shapes import product
 from argosy.passes.manager import PassContext, register_pass
 from argosy.rewrite.rebuild import map_bodies
 
@@ -66,6 +68,7 @@ class FuseLoops:
         """The group of every root."""
         results = {value.instruction for value in module.results}
         apart = _defining(module)
+        steady = _steady(module)
         readers: dict[Instruction, list[_Group | None]] = {}
         roots: dict[Instruction, _Group] = {}
         for instruction in reversed(module.instructions):
@@ -73,7 +76,11 @@ class FuseLoops:
                 continue
             joined: list[_Group | None] = [None]
             if instruction not in apart:
-                joined = self._place(instruction, readers.get(instruction, []), roots, is_result=instruction in results)
+                taken = readers.get(instruction, [])
+                alone = instruction in results or (
+                    instruction in steady and any(group and group.members[0] not in steady for group in taken)
+                )
+                joined = self._place(instruction, taken, roots, alone=alone)
             for operand in instruction.operands:
                 if operand is not None:
                     readers.setdefault(operand.instruction, []).extend(joined)
@@ -85,13 +92,16 @@ class FuseLoops:
         readers: list[_Group | None],
         roots: dict[Instruction, _Group],
         *,
-        is_result: bool,
+        alone: bool,
     ) -> list[_Group | None]:
-        """Put an instruction into the groups that take it, or make it a root; the groups that now read its operands."""
+        """Put an instruction into the groups that take it, or make it a root; the groups that now read its operands.
+
+        One that is to stay `alone` becomes a root, for its result is needed as such.
+        """
         distinct = list({id(group): group for group in readers}.values())
         name = instruction.op.name
         joins: list[_Group] = []
-        if not is_result and distinct and all(group is not None for group in distinct):
+        if not alone and distinct and all(group is not None for group in distinct):
             takers = [group for group in distinct if group is not None]
             if (name in self.views and _ranked(instruction)) or (
                 len(takers) == 1 and self._takes(takers[0], instruction)
@@ -142,6 +152,33 @@ def _defining(module: Module) -> set[Instruction]:
             found.add(instruction)
             known |= symbols
     return found
+
+
+def _steady(module: Module) -> set[Instruction]:
+    """Element-wise work on constants alone that does not make them much larger.
+
+    It is the same in every run. Apart from what changes, it can be done once; within a kernel it would be done
+    for every element of every run.
+    """
+    constant: set[Instruction] = set()
+    found: set[Instruction] = set()
+    for instruction in module.instructions:
+        operands = [operand for operand in instruction.operands if operand is not None]
+        if isinstance(instruction.op, Constant):
+            constant.add(instruction)
+        elif operands and instruction.op.pure and all(operand.instruction in constant for operand in operands):
+            constant.add(instruction)
+            sizes = [_elements(kind) for kind in instruction.types]
+            given = max(_elements(operand.type) or 0 for operand in operands)
+            if instruction.op.name in ELEMENTWISE and all(size and 1 < size <= 4 * given for size in sizes):
+                found.add(instruction)
+    return found
+
+
+def _elements(kind: Type) -> int | None:
+    """How many elements a tensor has; None where only a run can tell."""
+    elements = product(kind.dims) if isinstance(kind, TensorType) and kind.dims is not None else None
+    return elements if isinstance(elements, int) else None
 
 
 def _ranked(instruction: Instruction) -> bool:

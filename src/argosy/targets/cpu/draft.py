@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from argosy.artifact.plan import CallStep, PointerArgument, RunStep, ScalarArgument, ShapeStep, Step
 from argosy.ir.dim import DimLike
 from argosy.ir.dtype import INT64
 from argosy.ir.module import Instruction, Value
 from argosy.ir.types import TensorType, Type, type_symbols
+from argosy.targets.cpu.codegen.element import DeclinedError
 from argosy.targets.cpu.codegen.kernel import Kernel
 from argosy.targets.cpu.codegen.reorder import from_blocked, image_shape, to_blocked, whole
+from argosy.targets.cpu.kernel_names import kernel_label
 from argosy.targets.cpu.layout import Blocked
+from argosy.targets.cpu.load_time import may_fail
+from argosy.targets.cpu.solution import Problem, Solution
+from argosy.targets.cpu.subnormals import flushes_subnormals
 
-__all__ = ["Buffers", "Draft", "Image"]
+__all__ = ["Buffers", "Draft", "Image", "draft_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +41,10 @@ class Buffers(Protocol):
 
     def memory(self, of: Type) -> int:
         """A buffer for kernels to write."""
+        ...
+
+    def kept(self, of: Type) -> int:
+        """A buffer for kernels to write once, when the artifact is loaded."""
         ...
 
     def held(self, value: Value, made: Mapping[Value, int]) -> int | None:
@@ -70,11 +79,20 @@ class Buffers(Protocol):
 class Draft:
     """What the steps of one instruction are written into; nothing counts before `commit`."""
 
-    def __init__(self, lowering: Buffers, instruction: Instruction, label: str = "", *, flushes: bool = False) -> None:
+    def __init__(
+        self,
+        lowering: Buffers,
+        instruction: Instruction,
+        label: str = "",
+        *,
+        flushes: bool = False,
+        at_load: bool = False,
+    ) -> None:
         self.lowering = lowering
         self.instruction = instruction
         self.label = label
         self._flushes = flushes  # whether the kernels of this op take subnormal numbers as zero
+        self._at_load = at_load  # whether the op is done once, when the artifact is loaded
         self.body: list[Step] = []
         self.before: list[Step] = []
         self.made: list[int] = []
@@ -93,7 +111,7 @@ class Draft:
         number = self.lowering.held(value, self.numbers)
         if number is None:
             image = self.lowering.images(value, self.images)[0]
-            number = self.numbers[value] = self.lowering.memory(value.type)
+            number = self.numbers[value] = self.temporary(value.tensor)
             kernel = from_blocked(value.tensor, image.layout).labelled("from_blocked")
             self._append(kernel, [image.number], [number])
         return number
@@ -111,7 +129,7 @@ class Draft:
         if self.is_weight(index):
             number = self.prepared(kernel, reads, kind)
         else:
-            number = self.lowering.memory(kind)
+            number = self.temporary(kind)
             self._append(kernel, reads, [number])
         self.images.setdefault(value, []).append(Image(axes, need, number))
         return number, need
@@ -120,7 +138,7 @@ class Draft:
         """The buffer of a result that is written in a blocked layout."""
         if index not in self.results:
             value = self.instruction.result(index)
-            self.results[index] = self.lowering.memory(layout.kind(value.shape))
+            self.results[index] = self._memory(layout.kind(value.shape))
             self.layouts[index] = layout
         return self.results[index]
 
@@ -134,7 +152,7 @@ class Draft:
     def result(self, index: int = 0) -> int:
         """The buffer of a result."""
         if index not in self.results:
-            self.results[index] = self.lowering.memory(self.instruction.types[index])
+            self.results[index] = self._memory(self.instruction.types[index])
         return self.results[index]
 
     def is_weight(self, index: int) -> bool:
@@ -143,13 +161,24 @@ class Draft:
 
     def temporary(self, kind: TensorType) -> int:
         """A buffer for the steps of this op."""
-        return self.lowering.memory(kind)
+        return self._memory(kind)
+
+    def _memory(self, kind: Type) -> int:
+        if not self._at_load:
+            return self.lowering.memory(kind)
+        self.made.append(self.lowering.kept(kind))
+        return self.made[-1]
 
     def draw_number(self) -> int:
         """A buffer with the number of the draw: of the run and the iterations that it is in."""
         number = self.temporary(TensorType(INT64, ()))
         self.body.append(RunStep(number))
         return number
+
+    @property
+    def belongs_to_runs(self) -> bool:
+        """Whether some of it must be done in every run: it tells sizes, or may fail."""
+        return bool(self.body) or any(map(may_fail, self.kernels))
 
     def undefined(self, index: int = 0) -> Sequence[tuple[str, int]]:
         """Symbols that only this op gives a value: their names and axes in a result."""
@@ -176,7 +205,7 @@ class Draft:
         self.body.append(ShapeStep(symbol, buffer, axis, element))
 
     def _append(self, kernel: Kernel, reads: Sequence[int], writes: Sequence[int]) -> None:
-        self.body.append(self._step(kernel, reads, writes))
+        (self.before if self._at_load else self.body).append(self._step(kernel, reads, writes))
 
     def _step(self, kernel: Kernel, reads: Sequence[int], writes: Sequence[int]) -> CallStep:
         kernel = kernel.labelled(self.label)
@@ -197,3 +226,19 @@ class Draft:
             kernel.scratch,
             self.instruction.source,
         )
+
+
+def draft_of(
+    lowering: Buffers, solution: Solution, problem: Problem, config: Any, instruction: Instruction, *, at_load: bool
+) -> Draft | DeclinedError:
+    """What a solution writes for an instruction, or why it can't."""
+    label, flushes = kernel_label(problem, solution.name), flushes_subnormals(problem)
+    draft = Draft(lowering, instruction, label, flushes=flushes, at_load=at_load)
+    try:
+        solution.lower(problem, config, draft)
+    except DeclinedError as declined:
+        return declined
+    for index in range(len(instruction.types)):
+        if index not in draft.results:
+            draft.result(index)
+    return draft

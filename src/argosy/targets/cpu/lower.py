@@ -33,19 +33,16 @@ from argosy.ir.module import Constant, Instruction, Module, Value
 from argosy.ir.types import TensorType, Type
 from argosy.ops.fused import Fused
 from argosy.options import CompileOptions
-from argosy.passes.fuse_loops import ANCHORS
 from argosy.targets.cpu.arch import CpuArch
-from argosy.targets.cpu.codegen.element import DeclinedError
 from argosy.targets.cpu.codegen.kernel import Kernel
 from argosy.targets.cpu.codegen.sub_byte import pack_kernel, unpack_kernel
 from argosy.targets.cpu.control import lower_control
-from argosy.targets.cpu.draft import Draft, Image
-from argosy.targets.cpu.kernel_names import kernel_label
+from argosy.targets.cpu.draft import Draft, Image, draft_of
 from argosy.targets.cpu.layout import Blocked
+from argosy.targets.cpu.load_time import is_done_at_load, without_passing
 from argosy.targets.cpu.plan_buffers import PlanBuffers
-from argosy.targets.cpu.problem import in_memory, is_numeric, lone_module, readers_of, solutions_of
+from argosy.targets.cpu.problem import in_memory, is_numeric, problem_of, readers_of, solutions_of, wanted_layout
 from argosy.targets.cpu.solution import Problem, Solution
-from argosy.targets.cpu.subnormals import flushes_subnormals
 
 __all__ = ["LoweredModule", "lower_module"]
 
@@ -106,22 +103,24 @@ class _Lowering(PlanBuffers):
             BindingRecord(name, self._packed(value))
             for name, value in zip(module.result_names, module.results, strict=True)
         )
+        body = self._closed()
+        buffers, prepared = without_passing(self.buffers, self._prepared, body, [output.buffer for output in outputs])
         plan = PlanRecord(
             tuple(inputs),
             outputs,
-            tuple(self.buffers),
-            tuple(self._closed()),
+            tuple(buffers),
+            tuple(body),
             symbols=encode_symbols(self.encoder.symbols.values()),
             shapes=tuple(shapes),
             arenas=(ArenaRecord("host", _ALIGNMENT),),
             code=(CodeRecord("code/kernels.so", "elf"),) if self._kernels else (),
-            prepare=self._prepare_records(),
+            prepare=self._prepare_records(prepared),
             modules=self.encoder.modules,
         )
         return LoweredModule(plan, self._kernels, self.encoder.weights, tuple(self._host))
 
-    def _prepare_records(self) -> tuple[PrepareRecord, ...]:
-        record = PrepareRecord("weights", tuple(self._prepared), (StraightBlock(tuple(self._prepare)),))
+    def _prepare_records(self, prepared: tuple[int, ...]) -> tuple[PrepareRecord, ...]:
+        record = PrepareRecord("weights", prepared, (StraightBlock(tuple(self._prepare)),))
         return (record,) if self._prepare else ()
 
     # Where values lie
@@ -170,17 +169,8 @@ class _Lowering(PlanBuffers):
         return [*self._images.get(value, []), *made.get(value, [])]
 
     def wanted(self, value: Value) -> Blocked | None:
-        """The least blocked layout that covers what the readers of a value would like; None where none would."""
-        found: Blocked | None = None
-        for reader, index in self._readers.get(value, []):
-            if not in_memory(reader):
-                continue
-            problem = self._problem(reader)
-            liked = (solution.prefers(problem, index) for solution in solutions_of(reader))
-            layout = next((layout for layout in liked if layout is not None), None)
-            if layout is not None and len(layout.halo) == value.rank - 2:
-                found = layout if found is None else found.merged(layout)
-        return found
+        """The blocked layout that the readers of a value would like; None where none would."""
+        return wanted_layout(value, self._readers.get(value, []), self._problem)
 
     # Bodies of control ops: what `control.BodyLowering` asks for
 
@@ -277,27 +267,17 @@ class _Lowering(PlanBuffers):
             return None
         before = len(self.buffers)
         for config in solution.configs(problem)[:1]:
-            draft = Draft(self, instruction, kernel_label(problem, solution.name), flushes=flushes_subnormals(problem))
-            try:
-                solution.lower(problem, config, draft)
-            except DeclinedError as declined:
+            for at_load in (True, False) if is_done_at_load(instruction, self.is_weight) else (False,):
+                draft = draft_of(self, solution, problem, config, instruction, at_load=at_load)
+                if isinstance(draft, Draft) and not (at_load and draft.belongs_to_runs):
+                    return draft
                 del self.buffers[before:]
-                reasons.append(f"{solution.name}: {declined}")
-                continue
-            for index in range(len(instruction.types)):
-                if index not in draft.results:
-                    draft.result(index)
-            return draft
+            reasons.append(f"{solution.name}: {draft}")
         return None
 
     def _problem(self, instruction: Instruction) -> Problem:
-        op = instruction.op
         layouts = tuple(self._layout(operand) for operand in instruction.operands if operand is not None)
-        if isinstance(op, Fused):
-            anchor = next((i for i in op.module.instructions if i.op.name in ANCHORS), None)
-            return Problem(op.module, anchor, self._arch, self._options, layouts)
-        module = lone_module(instruction)
-        return Problem(module, module.instructions[0], self._arch, self._options, layouts)
+        return problem_of(instruction, self._arch, self._options, layouts)
 
     def _layout(self, value: Value) -> Blocked | None:
         """The blocked form of a value in its own axes."""

@@ -5,10 +5,9 @@ from __future__ import annotations
 from argosy.artifact.encode import Encoder
 from argosy.artifact.plan import BufferRecord
 from argosy.ir.dim import DimLike, lone_symbol
-from argosy.ir.dtype import UINT8
 from argosy.ir.literal import Literal
 from argosy.ir.types import TensorType, Type, type_symbols
-from argosy.targets.cpu.problem import is_numeric
+from argosy.targets.cpu.problem import in_bytes, is_numeric
 
 __all__ = ["PlanBuffers"]
 
@@ -32,9 +31,11 @@ class PlanBuffers:
 
         Elements below a byte lie one to a byte, but for inputs, outputs, weights and what host steps read or write.
         """
-        if isinstance(of, TensorType) and of.dtype.is_packed:
-            of = of.with_dtype(UINT8)
-        return self.raw_memory(of)
+        return self.raw_memory(in_bytes(of))
+
+    def kept(self, of: Type) -> int:
+        """A buffer for kernels to write once, when the artifact is loaded."""
+        return self.buffer("prepared", in_bytes(of))
 
     def raw_memory(self, of: Type) -> int:
         """Like `memory`, elements below a byte packed."""

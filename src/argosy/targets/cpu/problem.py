@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
+from argosy.ir.dtype import UINT8
 from argosy.ir.module import Instruction, Module, Parameter, Value
 from argosy.ir.types import TensorType, Type
 from argosy.ops.fused import Fused
+from argosy.options import CompileOptions
 from argosy.passes.fuse_loops import ANCHORS
-from argosy.targets.cpu.solution import Solution, solutions_for
+from argosy.targets.cpu.arch import CpuArch
+from argosy.targets.cpu.layout import Blocked
+from argosy.targets.cpu.solution import Problem, Solution, solutions_for
 
-__all__ = ["in_memory", "is_numeric", "lone_module", "readers_of", "solutions_of"]
+__all__ = [
+    "in_bytes",
+    "in_memory",
+    "is_numeric",
+    "lone_module",
+    "problem_of",
+    "readers_of",
+    "solutions_of",
+    "wanted_layout",
+]
 
 
 def readers_of(module: Module) -> dict[Value, list[tuple[Instruction, int]]]:
@@ -30,6 +45,39 @@ def in_memory(instruction: Instruction) -> bool:
     """Whether kernels can hold all operands and results: tensors of known rank, and no strings."""
     operands = (operand.type for operand in instruction.operands if operand is not None)
     return all(is_numeric(kind) for kind in (*instruction.types, *operands))
+
+
+def in_bytes(of: Type) -> Type:
+    """The type of a buffer with no more than one element to a byte."""
+    return of.with_dtype(UINT8) if isinstance(of, TensorType) and of.dtype.is_packed else of
+
+
+def problem_of(
+    instruction: Instruction, arch: CpuArch, options: CompileOptions, layouts: tuple[Blocked | None, ...]
+) -> Problem:
+    """What the solutions are asked to do for an instruction, whose operands are at hand in these blocked layouts."""
+    op = instruction.op
+    if isinstance(op, Fused):
+        anchor = next((i for i in op.module.instructions if i.op.name in ANCHORS), None)
+        return Problem(op.module, anchor, arch, options, layouts)
+    module = lone_module(instruction)
+    return Problem(module, module.instructions[0], arch, options, layouts)
+
+
+def wanted_layout(
+    value: Value, readers: Sequence[tuple[Instruction, int]], problem: Callable[[Instruction], Problem]
+) -> Blocked | None:
+    """The least blocked layout that covers what the readers of a value would like; None where none would."""
+    found: Blocked | None = None
+    for reader, index in readers:
+        if not in_memory(reader):
+            continue
+        asked = problem(reader)
+        liked = (solution.prefers(asked, index) for solution in solutions_of(reader))
+        layout = next((layout for layout in liked if layout is not None), None)
+        if layout is not None and len(layout.halo) == value.rank - 2:
+            found = layout if found is None else found.merged(layout)
+    return found
 
 
 def solutions_of(instruction: Instruction) -> list[Solution]:
