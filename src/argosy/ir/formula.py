@@ -17,7 +17,7 @@ from argosy.errors import ModelError
 from argosy.ir.dtype import BOOL, DType
 from argosy.ir.scalar import PRIMITIVES
 
-__all__ = ["Constant", "Expr", "Formula", "Scalar", "Step"]
+__all__ = ["Constant", "Expr", "Formula", "Ref", "Scalar", "Step", "Tracer"]
 
 Scalar: TypeAlias = Union[float, int, bool]  # noqa: UP007 - evaluated at run time
 _KINDS = {"float": "f", "int": "i", "uint": "i", "bool": "b", "complex": "c", "string": "s"}
@@ -38,6 +38,7 @@ class Constant:
 
 
 Ref: TypeAlias = int | Constant
+"""An input or an earlier step, by number; or a constant."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,7 @@ class Formula:
     @staticmethod
     def trace(function: Callable[..., Expr], arity: int) -> Formula:
         """The formula that `function` computes when it is called with `arity` expressions."""
-        tracer = _Tracer(arity)
+        tracer = Tracer(arity)
         result = function(*(Expr(tracer, index) for index in range(arity)))
         if not tracer.steps or not isinstance(result.ref, int) or result.ref != arity + len(tracer.steps) - 1:
             raise ModelError("a formula must end with the step that computes its result")
@@ -152,7 +153,7 @@ def _fits(value: Scalar, dtype: DType) -> bool:
     return low <= value < low + (1 << dtype.bits) and value == int(value)
 
 
-class _Tracer:
+class Tracer:
     """Collects steps while a formula is traced; equal steps are shared."""
 
     def __init__(self, arity: int) -> None:
@@ -161,6 +162,7 @@ class _Tracer:
         self._seen: dict[Step, int] = {}
 
     def add(self, step: Step) -> int:
+        """The reference to the value of `step`."""
         if step not in self._seen:
             self.steps.append(step)
             self._seen[step] = self.arity + len(self.steps) - 1
@@ -181,7 +183,7 @@ class Expr:
     __slots__ = ("_tracer", "ref")
     __hash__ = None  # type: ignore[assignment]  # == builds a step, so an Expr can't be a key
 
-    def __init__(self, tracer: _Tracer, ref: Ref) -> None:
+    def __init__(self, tracer: Tracer, ref: Ref) -> None:
         self._tracer = tracer
         self.ref = ref
 

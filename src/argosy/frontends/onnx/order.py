@@ -83,8 +83,11 @@ def _path(labels: Sequence[str]) -> str:
 
 
 def node_reads(node: onnx.NodeProto) -> set[str]:
-    """Every name that a node reads, its subgraphs included."""
+    """Every name that a node reads, its subgraphs included; and those that a Gradient node differentiates."""
     names = {name for name in node.input if name}
+    if node.op_type == "Gradient":
+        differentiated = (attribute for attribute in node.attribute if attribute.name in ("xs", "zs", "y"))
+        names.update(text.decode(errors="replace") for a in differentiated for text in (*a.strings, a.s) if text)
     for attribute in node.attribute:
         for graph in (attribute.g, *attribute.graphs) if attribute.type in (5, 10) else ():
             names |= _graph_reads(graph)

@@ -1,0 +1,1 @@
+"""The derivatives of the ops, a family per file."""
