@@ -79,7 +79,7 @@ class Gemm:
     @property
     def batch_axes(self) -> int:
         """Leading axes of the result that are batch."""
-        return 0 if self.folded else max(self.result.rank - 2, 0)
+        return 0 if self.folded else self.result.rank - min(self.left.rank, 2)
 
     @property
     def row_shape(self) -> tuple[DimLike, ...]:
