@@ -25,10 +25,11 @@ from argosy.runtime.host_abi import SCRATCH_HEADER, STEP_WORDS, RunRecord
 from argosy.runtime.memory import ALIGNMENT, Bytes, address_of, aligned
 from argosy.runtime.nodes import Call, Calls
 
-__all__ = ["Code", "Frame", "Holdings", "Layout", "Resident", "Workspace", "make_layout", "write_block"]
+__all__ = ["Code", "Frame", "Holdings", "Layout", "Resident", "Workspace", "chunk_number", "make_layout", "write_block"]
 
 _FRAMES: Final = 32
 """Layouts that a workspace keeps frames of; the least recently used goes."""
+_CHUNKS_PER_WORKER: Final = 8
 _FORMATS: Final = {
     "int8": "b", "int16": "h", "int32": "i", "int64": "q", "uint8": "B", "uint16": "H", "uint32": "I", "uint64": "Q",
     "bool": "?", "float32": "f", "float64": "d",
@@ -136,7 +137,7 @@ def make_layout(
             begin = len(blocks)
             words = write_block(blocks, call, table, symbols, locate)
             relocations += [begin // 8 + word for word in words]
-            chunks = table.sizes.number(call.step.chunks, symbols)
+            chunks = chunk_number(table.sizes.number(call.step.chunks, symbols), holdings.threads)
             entry = holdings.code.address(call.step.code, call.step.entry) if holdings.code is not None else 0
             steps.append((entry, begin, chunks))
         ranges.append((first, len(steps)))
@@ -150,6 +151,15 @@ def make_layout(
         np.asarray(steps, np.int64).reshape(-1, STEP_WORDS),
         tuple(ranges),
     )
+
+
+def chunk_number(most: int, threads: int) -> int:
+    """Into how many chunks a call is cut that may be cut into `most`.
+
+    One worker does all in one; of several, each may be late, so there are some for each. More would cost what
+    neighbours share: a panel of weights is then fetched again.
+    """
+    return min(most, 1 if threads == 1 else _CHUNKS_PER_WORKER * threads)
 
 
 def write_block(

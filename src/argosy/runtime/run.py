@@ -22,7 +22,7 @@ from argosy.ir.philox import draw_number
 from argosy.ir.types import TensorType
 from argosy.runtime.buffers import BufferTable, read_tensor, write_tensor
 from argosy.runtime.host_abi import STEP_WORDS, RunRecord, fault_error
-from argosy.runtime.layout import Code, Frame, write_block
+from argosy.runtime.layout import Code, Frame, chunk_number, write_block
 from argosy.runtime.memory import Bytes, MemoryPool, address_of
 from argosy.runtime.nodes import Branch, Call, Calls, Evaluation, Loop, Node
 
@@ -224,7 +224,10 @@ class Run:
         room = self._pool.take(len(blocks) + 8 * STEP_WORDS * len(rows))
         room[: len(blocks)] = np.frombuffer(blocks, np.uint8)
         base = address_of(room)
-        steps = [(kernel, base + begin, sizes.number(chunks, symbols)) for kernel, begin, chunks in rows]
+        steps = [
+            (kernel, base + begin, chunk_number(sizes.number(chunks, symbols), code.threads))
+            for kernel, begin, chunks in rows
+        ]
         table = np.asarray(steps, np.int64).view(np.uint8).reshape(-1)
         room[len(blocks) : len(blocks) + table.size] = table
         record = self.frame.record(base + len(blocks), len(rows))

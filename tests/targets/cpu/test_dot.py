@@ -134,3 +134,11 @@ def test_rows_at_a_multiple_of_a_page() -> None:
     """Rows 4 KiB apart are packed, for they would crowd one set of the first cache."""
     Problem((40, 1024), (1024, 48), scale=0.1).check()
     Problem((64, 64), (64, 48)).check()
+
+
+@pytest.mark.parametrize("kind", ["float32", "float64", "int64"])
+@pytest.mark.parametrize("symbolic", [False, True], ids=["bound", "symbolic"])
+def test_sums_in_several_blocks(kind: str, symbolic: bool) -> None:
+    """Tiles wait between the blocks of a deep sum; the last block is a shorter one, and rows fall into two strips."""
+    Problem((300, 1050), (1050, 40), kind, symbolic=symbolic, scale=0.1).check()
+    Problem((2, 30, 1050), (2, 1050, 40), kind, symbolic=symbolic, weight=False, scale=0.1).check()

@@ -1,8 +1,11 @@
-"""Tiled matrix products: both operands packed, then a loop over panels and tiles.
+"""Tiled matrix products over packed operands: loops over panels and tiles (`gemm_packing` packs).
 
-The right operand is packed into panels `[batch][panels][depth][columns]`, zeros beyond the end; the left one
-into blocks `[batch][depth / 16][rows][16]`, where the rows of a tile lie side by side and never at a multiple of
-4 KiB, which would throw each other out of the first cache. A left operand whose rows lie well is read as it is.
+The right operand lies in panels `[batch][panels][depth][columns]`, zeros beyond the end. The left one is read as it is
+where its rows lie well, else in blocks of the depth `[batch][blocks][rows][pitch]`. Rows whose distance is a multiple
+of 4 KiB would throw each other out of the first cache.
+
+One block of the depth is done for all panels before the next, so that this part of the left operand stays in the
+second cache; tiles wait half done. While a tile is computed, its share of the next panel is fetched.
 """
 
 from __future__ import annotations
@@ -11,37 +14,38 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from argosy.ir import access as maps
-from argosy.ir.dim import Dim, DimLike, ceildiv, floordiv
-from argosy.ir.dtype import FLOAT32, DType
+from argosy.ir.dim import Dim, DimLike, ceildiv, dim_max, floordiv
+from argosy.ir.dtype import DType
 from argosy.ir.module import Instruction, Module, Value
 from argosy.ir.types import TensorType
 from argosy.ops.shapes import product
-from argosy.targets.cpu.codegen.c_text import CText, axis_name
-from argosy.targets.cpu.codegen.copying import (
-    TRANSPOSE,
-    address,
-    copy_block,
-    copy_run,
-    decompose,
-    is_view,
-    lies_along,
-    share,
-)
+from argosy.targets.cpu.codegen.c_text import axis_name
+from argosy.targets.cpu.codegen.copying import address, decompose
 from argosy.targets.cpu.codegen.element import present
 from argosy.targets.cpu.codegen.epilogue import Epilogue
 from argosy.targets.cpu.codegen.kernel import ENTRY, Kernel, KernelWriter, chunk_count
-from argosy.targets.cpu.codegen.loops import coefficient, merged_extents
-from argosy.targets.cpu.codegen.part import part_of
 from argosy.targets.cpu.codegen.product_loops import operand_index
-from argosy.targets.cpu.codegen.tile import BLOCK, Depth, Tile, balanced, depth_of, micro_function, vector_type
-from argosy.targets.cpu.codegen.vector_elements import VectorElements
+from argosy.targets.cpu.codegen.tile import (
+    AHEAD,
+    BLOCK,
+    RESUME,
+    Depth,
+    Tile,
+    balanced,
+    depth_of,
+    micro_function,
+    vector_type,
+)
 
-__all__ = ["Gemm", "direct_step", "gemm_kernel", "left_type", "pack_left", "pack_right", "right_type"]
+__all__ = ["Gemm", "gemm_kernel", "partial_type"]
 
-_SETS: Final = 64
-_WAYS: Final = 4
-"""Lines of a tile's rows that may share a set of the first cache, of the 8 that it has at least."""
+_DEPTH: Final = 1024
+"""Numbers of a block of the depth, at most."""
+_UNKNOWN_DEPTH: Final = 256
+"""Numbers of a block of a depth that only the run knows."""
+_RESIDENT: Final = 5 << 17
+"""Bytes of the left operand that are to stay in the second cache."""
+_LINE: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +96,11 @@ class Gemm:
         return product(self.row_shape)
 
     @property
+    def tiles(self) -> DimLike:
+        """Tiles below each other."""
+        return ceildiv(self.rows, self.tile.rows)
+
+    @property
     def depth(self) -> DimLike:
         """Numbers to a sum: a number where either operand tells, so that packed weights have a known size."""
         return self.right.shape[-2] if isinstance(self.right.shape[-2], int) else self.left.shape[-1]
@@ -107,11 +116,27 @@ class Gemm:
         return ceildiv(self.columns, self.tile.columns)
 
     @property
-    def pitch(self) -> DimLike:
-        """Rows from one block of the packed left operand to the next."""
-        if isinstance(self.rows, Dim):
-            return floordiv(self.rows, 2) * 2 + 1
-        return self.rows + (self.rows % _SETS == 0)
+    def block(self) -> int:
+        """Numbers of a block of the depth, but for the last: a multiple of 16."""
+        if isinstance(self.depth, Dim):
+            return _UNKNOWN_DEPTH
+        blocks = max(1, -(-self.depth // _DEPTH))
+        return max(1, -(-self.depth // (blocks * BLOCK))) * BLOCK
+
+    @property
+    def blocks(self) -> DimLike:
+        """Blocks of the depth; one where there is nothing to sum."""
+        return dim_max(ceildiv(self.depth, self.block), 1)
+
+    @property
+    def split(self) -> bool:
+        """Whether there may be several blocks, so that tiles wait."""
+        return not isinstance(self.blocks, int) or self.blocks > 1
+
+    @property
+    def pitch(self) -> int:
+        """Numbers from one row of the packed left operand to the next: never a multiple of 4 KiB."""
+        return -(-self.block // (2 * BLOCK)) * 2 * BLOCK + BLOCK
 
     @property
     def left_batch(self) -> tuple[DimLike, ...]:
@@ -119,131 +144,101 @@ class Gemm:
         return () if self.folded else self.left.shape[:-2]
 
 
-def left_type(gemm: Gemm) -> TensorType:
-    """The packed left operand."""
-    return TensorType(gemm.sums, (*gemm.left_batch, ceildiv(gemm.depth, BLOCK), gemm.pitch, BLOCK))
-
-
-def right_type(gemm: Gemm) -> TensorType:
-    """The packed right operand."""
-    return TensorType(gemm.sums, (*gemm.right.shape[:-2], gemm.panels, gemm.depth, gemm.tile.columns))
-
-
-def pack_left(module: Module, gemm: Gemm) -> Kernel:
-    """The left operand in blocks, a row at a time; behind the last number of a row are zeros."""
-    left = gemm.left
-    writer = KernelWriter(module, [gemm.sums])
-    text = writer.text
-    lead = left.shape[:-1]
-    total = product(lead)
-    depth, rows = text.dim(gemm.depth), text.dim(gemm.rows)
-    blocks, pitch = text.dim(ceildiv(gemm.depth, BLOCK)), text.dim(gemm.pitch)
-    with share(writer, "row", total):
-        decompose(text, "row", lead)
-        place = f"(row / {rows} * {blocks} * {pitch} + row % {rows}) * {BLOCK}"
-        text.line(f"{gemm.sums} *restrict to = y0 + {place};")
-        with text.block(f"for (int64 k = 0; k < {depth}; k += {BLOCK}, to += {pitch} * {BLOCK})"):
-            copy_run(writer, left, left.rank - 1, "k", f"({depth} - k)", "to", gemm.sums)
-    return writer.kernel(chunk_count(product(left.shape), total))
-
-
-def pack_right(module: Module, gemm: Gemm) -> Kernel:
-    """The right operand in panels, a panel at a time; columns beyond the last are zeros."""
-    right, width, vectors = gemm.right, gemm.tile.columns, gemm.tile.vectors
-    writer = KernelWriter(module, [gemm.sums])
-    text = writer.text
-    lead = right.shape[:-2]
-    total = product(lead) * gemm.panels
-    along, across = right.rank - 2, right.rank - 1
-    row = axis_name(along)
-    depth, columns, panels = (text.dim(size) for size in (gemm.depth, gemm.columns, gemm.panels))
-    turned = gemm.sums is FLOAT32 and lies_along(module, right, along)
-    with share(writer, "panel", total):
-        text.line(f"const int64 first = panel % {panels} * {width};")
-        decompose(text, f"panel / {panels}", lead)
-        text.line(f"{gemm.sums} *restrict to = y0 + panel * {depth} * {width};")
-        begin = "0"
-        if turned:
-            begin = "done"
-            text.line(f"const int64 done = first + {width} <= {columns} ? {depth} / {BLOCK} * {BLOCK} : 0;")
-            with text.block(f"for (int64 {row} = 0; {row} < done; {row} += {BLOCK})"):
-                for vector in range(vectors):
-                    place = f"to + {row} * {width} + {vector * BLOCK}"
-                    copy_block(writer, right, along, across, f"(first + {vector * BLOCK})", place, width)
-        with text.loop(row, begin, depth):
-            for vector in range(vectors):
-                column = f"(first + {vector * BLOCK})"
-                place = f"to + {row} * {width} + {vector * BLOCK}"
-                copy_run(writer, right, across, column, f"({columns} - {column})", place, gemm.sums)
-    kernel = writer.kernel(chunk_count(product(right.shape), total))
-    return replace(kernel, text=TRANSPOSE + kernel.text) if turned else kernel
-
-
-def direct_step(module: Module, gemm: Gemm) -> int | None:
-    """How far apart the rows of the left operand lie where it can be read as it is; None where it must be packed.
-
-    That is a constant distance at which the rows of a tile do not crowd the same sets of the cache.
-    """
-    left = gemm.left
-    along = left.rank - 1
-    part = part_of(module, [left]).module
-    if gemm.sums is not FLOAT32 or not is_view(part) or not lies_along(part, left, along):
-        return None
-    if left.rank == 1:
-        return 0
-    elements = VectorElements(KernelWriter(part, [FLOAT32]).text, dict.fromkeys(part.parameters, "x"), along)
-    elements.of(left, maps.identity(left.shape))
-    merged = merged_extents(left.shape[:along], elements.offsets)
-    if gemm.folded and not all(isinstance(size, int) and size == 1 for size in merged[:-1]):
-        return None
-    step = coefficient(elements.offsets[0], along - 1) if len(elements.offsets) == 1 else None
-    if not isinstance(step, int):
-        return None
-    lines = [row * step * FLOAT32.bits // 8 // 64 % _SETS for row in range(gemm.tile.rows)]
-    return step if max(lines.count(line) for line in lines) <= _WAYS else None
+def partial_type(gemm: Gemm) -> TensorType:
+    """The tiles that wait: room for all of the result."""
+    size = gemm.tile.rows * gemm.tile.columns
+    return TensorType(gemm.sums, (*gemm.result.shape[: gemm.batch_axes], gemm.tiles, gemm.panels, size))
 
 
 def gemm_kernel(module: Module, gemm: Gemm, direct: int | None) -> Kernel:
     """The product from packed panels and, but where `direct` gives the step of its rows, a packed left operand.
 
-    `module` is the part of the op from the anchor to the root, and the left operand's where it is read directly.
+    `module` is the part of the op from the anchor to the root, and the left operand's where it is read directly. Where
+    the depth is split, a second result has the type `partial_type`.
     """
     temporaries = [gemm.sums] if direct is not None else [gemm.sums, gemm.sums]
-    writer = KernelWriter(module, [module.results[0].dtype], temporaries)
+    waiting = [gemm.sums] if gemm.split else []
+    writer = KernelWriter(module, [module.results[0].dtype, *waiting], temporaries)
     text, tile, result = writer.text, gemm.tile, gemm.result
     epilogue = Epilogue(module, result)
-    vector = vector_type(gemm.sums)
-    count = text.let("int64", text.dim(ceildiv(gemm.rows, tile.rows)))
-    panels = text.let("int64", text.dim(gemm.panels))
     batch = result.shape[: gemm.batch_axes]
-    functions, calls = _micro_functions(gemm, direct, text)
-    units = product(batch) * gemm.panels * ceildiv(gemm.rows, tile.rows)
-    with share(writer, "unit", units):
-        text.line(f"const int64 part = unit % {count}, panel = unit / {count} % {panels};")
-        decompose(text, f"unit / {count} / {panels}", batch)
-        rows = text.dim(gemm.rows)
-        text.line(f"const int64 size = {rows} / {count}, larger = {rows} % {count};")
-        text.line("const int64 first = part * size + min_int64(part, larger), rows = size + (part < larger);")
-        matrix = text.dim(_flat(operand_index(batch, gemm.right.shape[:-2]), gemm.right.shape[:-2]))
-        place = f"({matrix} * {panels} + panel) * {text.dim(gemm.depth)} * {tile.columns}"
-        text.line(f"const {gemm.sums} *restrict b = temporary0 + {place};")
-        _left_pointer(writer, gemm, direct, batch)
-        text.line(f"{vector} sums[{tile.rows * tile.vectors}];")
-        with text.block("switch (rows)"):
-            for height, call in calls.items():
-                text.line(f"case {height}: {call} break;")
-        with text.loop("row", "0", "rows"):
-            _row_places(writer, epilogue, gemm)
-            with text.loop("v", "0", str(tile.vectors)):
-                text.line(f"const int64 column = panel * {tile.columns} + v * {BLOCK};")
-                place = f"((const {gemm.sums} *)(sums + row * {tile.vectors} + v))"
-                epilogue.store(writer, place, "column", vectors=epilogue.vectorises(result.rank - 1))
+    functions, calls = _micro_functions(gemm, direct)
+    tiles, panels = text.let("int64", text.dim(gemm.tiles)), text.let("int64", text.dim(gemm.panels))
+    products = text.let("int64", f"{text.dim(product(batch))} * {panels}")
+    most = max(1, _RESIDENT // (gemm.block * gemm.sums.bits // 8 * tile.rows))
+    # A strip is a panel by some tiles: as many as the second cache holds, fewer where chunks outnumber the strips.
+    text.line(f"const int64 cuts = min_int64({tiles}, ceildiv_int64(chunks, max_int64({products}, 1)));")
+    text.line(f"const int64 parts = max_int64(ceildiv_int64({tiles}, {most}), cuts), strips = {products} * parts;")
+    text.line("int64 strip = strips * chunk / chunks;")
+    text.line("const int64 end = strips * (chunk + 1) / chunks;")
+    with text.block("while (strip < end)"):
+        text.line(f"const int64 matrix_part = strip / {panels}, begin = strip % {panels};")
+        text.line(f"const int64 count = min_int64(end - strip, {panels} - begin), number = matrix_part / parts;")
+        text.line(f"const int64 upper = {tiles} * (matrix_part % parts) / parts;")
+        text.line(f"const int64 lower = {tiles} * (matrix_part % parts + 1) / parts;")
+        text.line("strip += count;")
+        decompose(text, "number", batch)
+        with text.loop("block", "0", text.dim(gemm.blocks)), text.loop("panel", "begin", "begin + count"):
+            _strip(writer, gemm, direct)
+            with text.loop("tile", "upper", "lower"):
+                _tile(writer, gemm, epilogue, direct, calls)
+    units = product(batch) * gemm.panels * gemm.tiles
     work = floordiv(product(result.shape) * gemm.depth, BLOCK)
     kernel = writer.kernel(chunk_count(work, units))
     return replace(kernel, text=functions + kernel.text)
 
 
-def _micro_functions(gemm: Gemm, direct: int | None, text: CText) -> tuple[str, dict[int, str]]:
+def _strip(writer: KernelWriter, gemm: Gemm, direct: int | None) -> None:
+    """Declare what the tiles of a strip share: the panel, and how much of the next one each of them fetches."""
+    text, columns = writer.text, gemm.tile.columns
+    batch = gemm.result.shape[: gemm.batch_axes]
+    depth = text.dim(gemm.depth)
+    matrix = text.dim(_flat(operand_index(batch, gemm.right.shape[:-2]), gemm.right.shape[:-2]))
+    text.line(f"const {gemm.sums} *restrict b = temporary0 + (({matrix} * {text.dim(gemm.panels)} + panel) * {depth}")
+    text.line(f"                                              + block * {gemm.block}) * {columns};")
+    text.line(f"const int64 depth = min_int64({depth} - block * {gemm.block}, {gemm.block});")
+    lines = columns * BLOCK * gemm.sums.bits // 8 // _LINE
+    text.line(f"const int64 lines = ({lines} + lower - upper - 1) / (lower - upper);")
+    if direct is None:
+        place = f"({_left_matrix(writer, gemm)} * {text.dim(gemm.blocks)} + block) * {text.dim(gemm.rows)}"
+        text.line(f"const {gemm.sums} *restrict rows_from = temporary1 + {place} * {gemm.pitch};")
+
+
+def _left_matrix(writer: KernelWriter, gemm: Gemm) -> str:
+    """The number of the left operand's matrix, from the places on the batch axes."""
+    batch = gemm.result.shape[: gemm.batch_axes]
+    return writer.text.dim(_flat(operand_index(batch, gemm.left_batch), gemm.left_batch))
+
+
+def _tile(writer: KernelWriter, gemm: Gemm, epilogue: Epilogue, direct: int | None, calls: dict[int, str]) -> None:
+    """Compute a tile, and store it when it is done."""
+    text, tile = writer.text, gemm.tile
+    vector = vector_type(gemm.sums)
+    rows, tiles, size = text.dim(gemm.rows), text.dim(gemm.tiles), tile.rows * tile.vectors
+    text.line(f"const int64 height = {rows} / {tiles}, larger = {rows} % {tiles};")
+    text.line("const int64 first = tile * height + min_int64(tile, larger), rows = height + (tile < larger);")
+    _left_pointer(writer, gemm, direct)
+    share = f"(tile - upper) * lines * {gemm.block // BLOCK * _LINE}"
+    text.line(f"const int64 next = (int64)(b + {text.dim(gemm.depth)} * {tile.columns}) + {share};")
+    if gemm.split:
+        place = f"((number * {tiles} + tile) * {text.dim(gemm.panels)} + panel) * {size}"
+        text.line(f"{vector} *sums = ({vector} *)y1 + {place};")
+    else:
+        text.line(f"{vector} sums[{size}];")
+    with text.block("switch (rows)"):
+        for tall, call in calls.items():
+            text.line(f"case {tall}: {call} break;")
+    if gemm.split:
+        text.line(f"if (block + 1 < {text.dim(gemm.blocks)}) continue;")
+    with text.loop("row", "0", "rows"):
+        _row_places(writer, epilogue, gemm)
+        with text.loop("v", "0", str(tile.vectors)):
+            text.line(f"const int64 column = panel * {tile.columns} + v * {BLOCK};")
+            place = f"((const {gemm.sums} *)(sums + row * {tile.vectors} + v))"
+            epilogue.store(writer, place, "column", vectors=epilogue.vectorises(gemm.result.rank - 1))
+
+
+def _micro_functions(gemm: Gemm, direct: int | None) -> tuple[str, dict[int, str]]:
     """Functions for the heights that tiles may have, as text, and the call for each height."""
     tile = gemm.tile
     if isinstance(gemm.rows, int):
@@ -251,45 +246,41 @@ def _micro_functions(gemm: Gemm, direct: int | None, text: CText) -> tuple[str, 
         heights = {height, height + 1} if taller else {height}
     else:
         heights = set(range(1, tile.rows + 1))
-    parameters: list[str] = []
-    arguments: list[str] = []
-    sizes: tuple[tuple[str, DimLike], ...] = (("depth", gemm.depth), ("pitch", gemm.pitch if direct is None else 0))
-    for name, size in sizes:
-        if isinstance(size, Dim):
-            parameters.append(name)
-            arguments.append(text.dim(size))
-    blocks, tail = depth_of(gemm.depth)
-    row, plane = BLOCK, f"pitch * {BLOCK}" if isinstance(gemm.pitch, Dim) else str(gemm.pitch * BLOCK)
-    if direct is not None:
-        row, plane = direct, str(BLOCK)
+    parameters, arguments = list(AHEAD), list(AHEAD)
+    if isinstance(gemm.depth, int) and (not gemm.split or gemm.depth % gemm.block == 0):
+        blocks, tail = depth_of(min(gemm.depth, gemm.block))
+    else:
+        blocks, tail = f"depth / {BLOCK}", f"depth % {BLOCK}"
+        parameters.append("depth")
+        arguments.append("depth")
+    if gemm.split:
+        parameters.append(RESUME)
+        arguments.append("block > 0")
+    step = gemm.pitch if direct is None else direct
     functions = "typedef uint64 uint64x16 __attribute__((ext_vector_type(16)));\n" if gemm.sums.bits == 64 else ""
     calls = {}
     for height in sorted(heights - {0}):
-        offsets = [str(number * row) for number in range(height)]
-        functions += micro_function(
-            f"rows{height}", gemm.sums, offsets, tile.vectors, Depth(blocks, tail, plane), parameters
-        )
+        offsets = [str(number * step) for number in range(height)]
+        depth = Depth(blocks, tail, str(BLOCK))
+        functions += micro_function(f"rows{height}", gemm.sums, offsets, tile.vectors, depth, parameters)
         calls[height] = f"{ENTRY}_rows{height}({', '.join(['a', 'b', 'sums', *arguments])});"
     return functions, calls
 
 
-def _left_pointer(writer: KernelWriter, gemm: Gemm, direct: int | None, batch: tuple[DimLike, ...]) -> None:
+def _left_pointer(writer: KernelWriter, gemm: Gemm, direct: int | None) -> None:
     """Declare `a`, which points to the first row of the tile."""
     text, left = writer.text, gemm.left
-    matrix = text.dim(_flat(operand_index(batch, gemm.left_batch), gemm.left_batch))
     if direct is None:
-        blocks, pitch = text.dim(ceildiv(gemm.depth, BLOCK)), text.dim(gemm.pitch)
-        place = f"({matrix} * {blocks} * {pitch} + first) * {BLOCK}"
-        text.line(f"const {gemm.sums} *restrict a = temporary1 + {place};")
+        text.line(f"const {gemm.sums} *a = rows_from + first * {gemm.pitch};")
         return
-    text.line(f"const int64 matrix = {matrix};")
+    text.line(f"const int64 matrix = {_left_matrix(writer, gemm)};")
     text.line(f"const {gemm.sums} *a;")
     with text.block(""):
         # Places on the left operand's own axes: those of its batch, the first row, the first number.
         decompose(text, "matrix", gemm.left_batch)
         for axis in range(len(gemm.left_batch), left.rank):
             text.line(f"const int64 {axis_name(axis)} = {'first' if axis == left.rank - 2 else '0'};")
-        text.line(f"a = {address(writer, left)};")
+        text.line(f"a = {address(writer, left)} + block * {gemm.block};")
 
 
 def _row_places(writer: KernelWriter, epilogue: Epilogue, gemm: Gemm) -> None:

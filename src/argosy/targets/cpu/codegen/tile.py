@@ -20,7 +20,18 @@ from argosy.ir.dtype import DType
 from argosy.targets.cpu.arch import CpuArch
 from argosy.targets.cpu.codegen.kernel import ENTRY
 
-__all__ = ["BLOCK", "Depth", "Tile", "balanced", "depth_of", "micro_function", "tile_for", "vector_type"]
+__all__ = [
+    "AHEAD",
+    "BLOCK",
+    "RESUME",
+    "Depth",
+    "Tile",
+    "balanced",
+    "depth_of",
+    "micro_function",
+    "tile_for",
+    "vector_type",
+]
 
 BLOCK: Final = 16
 """Numbers to a block, and lanes of a logical vector: 64 bytes of float32, whatever the width of the registers."""
@@ -99,12 +110,20 @@ def depth_of(size: DimLike, name: str = "depth") -> tuple[str, str]:
     return str(size // BLOCK), str(size % BLOCK)
 
 
+RESUME: Final = "more"
+"""The parameter that tells a tile that is made in several goes whether this is not the first."""
+AHEAD: Final = ("next", "lines")
+"""Parameters of a function that fetches while it computes: an address, and lines for each block of the sum."""
+
+
 def micro_function(
     name: str, dtype: DType, offsets: Sequence[str], vectors: int, depth: Depth, parameters: Sequence[str] = ()
 ) -> str:
     """A C function that fills a tile: `(a, b, tile, *parameters)`, the parameters int64.
 
-    Row r reads `a` at `offsets[r]`. `tile` is `[rows][vectors]`. The panel `b` is aligned to 64 bytes.
+    Row r reads `a` at `offsets[r]`. `tile` is `[rows][vectors]`. The panel `b` is aligned to 64 bytes. With `RESUME`
+    among the parameters it adds to what the tile holds where that is not 0; with those of `AHEAD`, it brings what will
+    be read next into the second cache: loads that miss it would stop a machine that waits for nothing else.
     """
     kind, vector = dtype.name, _VECTORS[dtype.name]
     rows = len(offsets)
@@ -112,17 +131,22 @@ def micro_function(
     ways = max(1, min(4, _CHAINS // (rows * vectors)))
     ways = 1 << (ways.bit_length() - 1)
     sums = [f"c{way}_{row}_{v}" for way in range(ways) for row in range(rows) for v in range(vectors)]
+    held = rows * vectors if RESUME in parameters else 0  # what the first of the partial ones begin with
+    starts = [
+        f"{RESUME} ? tile[{place}] : ({vector})0" if place < held else f"({vector})0" for place in range(len(sums))
+    ]
     head = "".join(f", int64 {parameter}" for parameter in parameters)
     operands = f"const {kind} *restrict a, const {kind} *restrict b, {vector} *restrict tile"
     lines = [
         f"static __attribute__((noinline)) void {ENTRY}_{name}({operands}{head}) {{",
-        *(f"  {vector} {total} = ({vector})0;" for total in sums),
+        *(f"  {vector} {total} = {first};" for total, first in zip(sums, starts, strict=True)),
     ]
     step = [_step(dtype, offsets, vectors, way) for way in range(ways)]
+    ahead = _FETCH if AHEAD[0] in parameters else []
     if depth.blocks != "0":
-        lines += _nest(kind, depth, "0", depth.blocks, str(BLOCK), step)
+        lines += _nest(kind, depth, "0", depth.blocks, str(BLOCK), step, ahead)
     if depth.tail != "0":
-        lines += _nest(kind, depth, depth.blocks, f"{depth.blocks} + 1", depth.tail, step[:1])
+        lines += _nest(kind, depth, depth.blocks, f"{depth.blocks} + 1", depth.tail, step[:1], [])
     for row in range(rows):
         for v in range(vectors):
             total = " + ".join(f"c{way}_{row}_{v}" for way in range(ways))
@@ -130,7 +154,15 @@ def micro_function(
     return "\n".join([*lines, "}", ""])
 
 
-def _nest(kind: str, depth: Depth, begin: str, end: str, count: str, steps: Sequence[Sequence[str]]) -> list[str]:
+_FETCH: Final = [
+    f"    for (int64 line = 0; line < {AHEAD[1]}; ++line, {AHEAD[0]} += 64)",
+    f"      __builtin_prefetch((const void *){AHEAD[0]}, 0, 2);",
+]
+
+
+def _nest(
+    kind: str, depth: Depth, begin: str, end: str, count: str, steps: Sequence[Sequence[str]], ahead: Sequence[str]
+) -> list[str]:
     """Loops over blocks, taps and the numbers of a block."""
     lines = [f"  for (int64 block = {begin}; block < {end}; ++block) {{"]
     place = f"a + block * ({depth.plane})"
@@ -141,6 +173,7 @@ def _nest(kind: str, depth: Depth, begin: str, end: str, count: str, steps: Sequ
     lines += [
         "  {",
         f"    const {kind} *p = {place};",
+        *ahead,
         "#pragma clang loop unroll_count(2)" if len(steps) == 1 else "#pragma clang loop unroll(disable)",
         f"    for (int64 k = 0; k < {count}; k += {len(steps)}) {{",
     ]

@@ -6,15 +6,8 @@ from collections.abc import Callable, Sequence
 
 from argosy.ir.dim import bounds
 from argosy.ir.types import TensorType
-from argosy.targets.cpu.codegen.gemm import (
-    Gemm,
-    direct_step,
-    gemm_kernel,
-    left_type,
-    pack_left,
-    pack_right,
-    right_type,
-)
+from argosy.targets.cpu.codegen.gemm import Gemm, gemm_kernel, partial_type
+from argosy.targets.cpu.codegen.gemm_packing import direct_step, left_type, pack_left, pack_right, right_type
 from argosy.targets.cpu.codegen.kernel import Kernel
 from argosy.targets.cpu.codegen.part import Part, part_of
 from argosy.targets.cpu.codegen.product_loops import dot_loops
@@ -70,7 +63,8 @@ class TiledDot(Solution):
         values = [module.results[0]] if direct is None else [module.results[0], gemm.left]
         part = part_of(module, values, {gemm.anchor})
         reads = [steps.operand(index) for index in part.parameters]
-        steps.call(gemm_kernel(part.module, gemm, direct), [*reads, *packed], [steps.result()])
+        waiting = [steps.temporary(partial_type(gemm))] if gemm.split else []
+        steps.call(gemm_kernel(part.module, gemm, direct), [*reads, *packed], [steps.result(), *waiting])
 
 
 def _packed(steps: Steps, part: Part, gemm: Gemm, pack: Callable[..., Kernel], kind: TensorType) -> int:
