@@ -13,7 +13,7 @@ from argosy.artifact.artifact import PRODUCER, Artifact, CompiledVariant
 from argosy.artifact.encode import encode_program, encode_symbols
 from argosy.artifact.manifest import SCHEMA, SLIM, Manifest, ModelInfo, ValueInfo
 from argosy.artifact.program import ProgramRecord
-from argosy.errors import CompileError, UsageError
+from argosy.errors import BranchError, CompileError, UsageError
 from argosy.ir.binding import wanted_values
 from argosy.ir.dim import Symbol
 from argosy.ir.hashing import model_hash
@@ -49,7 +49,13 @@ def load_onnx(
         return _bind_program(model, wanted)
     from argosy.frontends.onnx import ImportOptions, load  # noqa: PLC0415 - a program needs no ONNX
 
-    return load(model, ImportOptions(wanted, skip_unknown, strict))
+    try:
+        return load(model, ImportOptions(wanted, skip_unknown, strict))
+    except BranchError:
+        if wanted == Dimensions():
+            raise
+        # With these sizes the branch can't run, but only the run knows whether it is taken: it stays general.
+        return _bind_program(load(model, ImportOptions(skip_unknown=skip_unknown, strict=strict)), wanted)
 
 
 def _bind_program(program: Program, wanted: Dimensions) -> Program:

@@ -4,6 +4,7 @@
 ArgosyError
 ├── UsageError          2   the call or command line is wrong
 ├── ModelError          3   the model is invalid or holds something that we do not know
+│   ├── BranchError         a branch of a conditional contradicts the sizes; perhaps it is never taken
 │   └── UnsupportedError    everything unsupported in a model, listed at once
 ├── CompileError        4   a valid model could not be compiled
 ├── ArtifactError       5   the artifact is damaged, foreign or does not fit its peer
@@ -24,6 +25,7 @@ from typing import ClassVar
 __all__ = [
     "ArgosyError",
     "ArtifactError",
+    "BranchError",
     "CompileError",
     "DeviceError",
     "EnvironmentError_",
@@ -80,6 +82,10 @@ class ModelError(ArgosyError):
     """The model is invalid, or holds something that Argosy does not know."""
 
     exit_code = 3
+
+
+class BranchError(ModelError):
+    """A branch of a conditional contradicts the sizes. Where these were asked for, it may be that it is never taken."""
 
 
 class UnsupportedError(ModelError):

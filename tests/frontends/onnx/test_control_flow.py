@@ -10,7 +10,8 @@ import onnx.parser
 import pytest
 from numpy.typing import NDArray
 
-from argosy.errors import ModelError, UnsupportedError
+import argosy
+from argosy.errors import ArgosyError, BranchError, ModelError, UnsupportedError
 from argosy.frontends.onnx import load
 from argosy.ir import Env, TensorType
 from argosy.ir.dim import symbols_in
@@ -68,6 +69,36 @@ def test_ranks_that_differ_become_unknown() -> None:
 def test_element_types_must_agree() -> None:
     with pytest.raises(ModelError, match=r"a value is float32\[N, 4\] on one path and float64\[N, 4\] on another"):
         program(BRANCHES.format(then="a = Identity(x)", other="b = Cast<to = 11>(x)"))
+
+
+UNFIT = """
+g (bool c, float[N, M] x) => (float[N, R] y) {
+  y = If(c) <
+    then_branch = t () => (float[N, R] a) {
+      w = Constant<value = float[4, 2] {1, 2, 3, 4, 5, 6, 7, 8}> ()
+      a = MatMul(x, w)
+    },
+    else_branch = e () => (float[N, R] b) { b = Neg(x) }>
+}"""
+
+
+@pytest.mark.parametrize("target", ["ref", "cpu"])
+def test_a_branch_that_contradicts_the_sizes_asked_for_fails_only_where_it_is_taken(target: str) -> None:
+    model = onnx.parser.parse_model(f'<ir_version: 9, opset_import: ["": 18]> {UNFIT}')
+    bound = argosy.load_onnx(model, dims={"N": 2, "M": 3})
+    assert str(bound.inputs["x"]) == "float32[2, 3]"
+    session = argosy.Session(argosy.compile(bound, targets=(target,)), device=target)
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    np.testing.assert_array_equal(session.run({"c": np.array(False), "x": x})["y"], -x)
+    with pytest.raises(ArgosyError):
+        session.run({"c": np.array(True), "x": x})
+
+
+def test_a_branch_that_contradicts_the_model_itself_is_refused() -> None:
+    with pytest.raises(BranchError, match="then_branch/MatMul"):
+        argosy.load_onnx(onnx.parser.parse_model(
+            f'<ir_version: 9, opset_import: ["": 18]> {UNFIT.replace("float[N, M] x", "float[N, 3] x")}'
+        ))  # fmt: skip
 
 
 def test_a_data_dependent_dim_does_not_leak() -> None:

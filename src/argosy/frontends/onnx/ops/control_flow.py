@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from argosy.errors import ModelError
+from argosy.errors import BranchError, ModelError, UnsupportedError
 from argosy.frontends.onnx.checks import check_declared
 from argosy.frontends.onnx.importer import Scope
 from argosy.frontends.onnx.node import Node
@@ -45,8 +45,13 @@ def if_(node: Node) -> Sequence[Value | None]:
 
 
 def _branch(node: Node, name: str) -> tuple[Module, list[Value]]:
-    branch, captures = node.body(name, ())
-    check_declared(_graph(node, name).output, [value.type for value in branch.results], f"the output of {name}")
+    try:
+        branch, captures = node.body(name, ())
+        check_declared(_graph(node, name).output, [value.type for value in branch.results], f"the output of {name}")
+    except UnsupportedError:
+        raise
+    except ModelError as error:
+        raise BranchError(error.what, where=error.where, hint=error.hint) from error
     return branch, captures
 
 
