@@ -21,6 +21,7 @@ from argosy.ir.module import Module, Value
 from argosy.ir.op import Env, Op, fresh, register
 from argosy.ir.types import TensorType, Type
 from argosy.ops.border import Border, fits, symbol_names
+from argosy.ops.demands import differ
 from argosy.ops.operands import number, present
 from argosy.ops.shapes import normalize_axis
 
@@ -222,7 +223,7 @@ class Scan(Op):
             if tensor.dims is None:
                 continue
             size = tensor.dims[normalize_axis(axis, tensor.rank)]
-            if found is not None and dims.equal(found, size) is False:
+            if found is not None and differ(found, size):
                 raise ModelError(f"the scanned inputs have the lengths {found} and {size}, expected one")
             found = size if found is None or isinstance(size, int) else found
         return fresh("steps") if found is None else found

@@ -11,11 +11,12 @@ from typing import Any, Final
 import numpy as np
 
 from argosy.errors import ModelError
-from argosy.ir.dim import DimLike, dim_max, equal, floordiv
+from argosy.ir.dim import DimLike, dim_max, floordiv
 from argosy.ir.dtype import Array, DType, dtype_of
 from argosy.ir.module import Value
 from argosy.ir.op import Op, register
 from argosy.ir.types import Dims, TensorType, Type
+from argosy.ops.demands import differ
 from argosy.ops.matmul import carried, carrier, product_dtype
 from argosy.ops.numpy_scalar import convert
 from argosy.ops.window import AUTO_PADS, check_windows, extents, output_sizes, pad_spatial, resolve_pads, windows
@@ -41,12 +42,12 @@ def _check_operands(
     """Raise ModelError where ranks, channels or the bias contradict each other."""
     if x.rank != weight.rank or x.rank < 3:
         raise ModelError(f"expected an input and a weight of one rank, 3 or more; found {x.type} and {weight.type}")
-    if equal(x.shape[1], channels) is False:
+    if differ(x.shape[1], channels):
         raise ModelError(f"the input has {x.shape[1]} channels, the weight {list(weight.shape)} is for {channels}")
     if bias is not None:
         if bias.dtype is not result:
             raise ModelError(f"the bias has type {bias.dtype}, expected {result}")
-        if bias.rank != 1 or equal(bias.shape[0], outputs) is False:
+        if bias.rank != 1 or differ(bias.shape[0], outputs):
             raise ModelError(f"the bias is {bias.type}, expected [{outputs}]")
 
 

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from argosy.errors import ModelError
-from argosy.ir.dim import equal
 from argosy.ir.dtype import Array, dtype_of
 from argosy.ir.module import Value
 from argosy.ir.op import Op, register
 from argosy.ir.types import Dims, TensorType, Type
+from argosy.ops.demands import differ
 from argosy.ops.numpy_scalar import convert
 from argosy.ops.operands import present
 from argosy.ops.sampling import sample_linear
@@ -44,12 +44,12 @@ class DeformableConv(Op):
         x, weight, offset = (present(operand) for operand in operands[:3])
         if not x.rank == weight.rank == offset.rank or x.rank < 3:
             raise ModelError(f"expected equal ranks of 3 or more, found {x.type}, {weight.type} and {offset.type}")
-        if equal(x.shape[1], weight.shape[1] * self.group) is False:
+        if differ(x.shape[1], weight.shape[1] * self.group):
             raise ModelError(f"x has {x.shape[1]} channels, the weight is for {weight.shape[1] * self.group}")
         check_windows(x.rank - 2, weight.shape[2:], self.strides, self.dilations, self.pads)
         extent = extents(weight.shape[2:], self.dilations)
         sizes = output_sizes("explicit", x.shape[2:], extent, self.strides, self.pads)
-        if any(equal(found, wanted) is False for found, wanted in zip(offset.shape[2:], sizes, strict=True)):
+        if any(differ(found, wanted) for found, wanted in zip(offset.shape[2:], sizes, strict=True)):
             raise ModelError(f"the offset is {offset.type}, expected the spatial dims {list(sizes)}")
         return (TensorType(x.dtype, (x.shape[0], weight.shape[0], *sizes)),)
 

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from argosy.errors import ModelError
-from argosy.ir.dim import equal
 from argosy.ir.dtype import dtype_of
 from argosy.ir.module import Value
 from argosy.ir.op import Op, register
 from argosy.ir.types import TensorType, Type
+from argosy.ops.demands import differ
 from argosy.ops.numpy_scalar import convert
 from argosy.ops.operands import present
 
@@ -28,7 +28,7 @@ class Determinant(Op):
 
     def infer(self, *operands: Value | None) -> tuple[Type, ...]:
         x = present(operands[0])
-        if not x.dtype.is_float or x.rank < 2 or equal(x.shape[-1], x.shape[-2]) is False:
+        if not x.dtype.is_float or x.rank < 2 or differ(x.shape[-1], x.shape[-2]):
             raise ModelError(f"expected square matrices of floats, found {x.type}")
         return (TensorType(x.dtype, x.shape[:-2]),)
 

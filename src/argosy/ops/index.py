@@ -10,11 +10,12 @@ import numpy as np
 
 from argosy.errors import ModelError
 from argosy.ir import dim as dims
-from argosy.ir.dim import Dim, DimLike, equal
+from argosy.ir.dim import Dim, DimLike
 from argosy.ir.dtype import BOOL, INT64
 from argosy.ir.module import Value
 from argosy.ir.op import Known, Op, fresh, register
 from argosy.ir.types import TensorType, Type
+from argosy.ops.demands import demand_cover, differ
 from argosy.ops.operands import number, present, single, steering
 from argosy.ops.scatter import ScatterElements, ScatterND, along_axis, check_indices, in_range, tuple_index
 from argosy.ops.shapes import normalize_axis, product
@@ -73,6 +74,7 @@ class GatherElements(Op):
             normalize_axis(self.axis, x.rank)
             if indices.rank != x.rank:
                 raise ModelError(f"the indices have rank {indices.rank}, expected the rank of the data, {x.rank}")
+            demand_cover(x.shape, indices.shape, self.axis)
         return (x.with_dims(indices.tensor.dims),)
 
     def evaluate(self, *values: Any) -> tuple[Any, ...]:
@@ -97,6 +99,9 @@ class GatherND(Op):
         if indices.rank == 0 or not 0 <= self.batch_dims < min(x.rank, indices.rank):
             limit = min(x.rank, indices.rank) - 1
             raise ModelError(f"batch_dims is {self.batch_dims}, expected 0..{limit} for {x} and indices {indices.type}")
+        batches = tuple(zip(x.shape, indices.shape, strict=False))[: self.batch_dims]
+        if any(differ(mine, its) for mine, its in batches):
+            raise ModelError(f"the first {self.batch_dims} dims of {x} and of the indices {indices.type} differ")
         depth = indices.shape[-1]
         if isinstance(depth, Dim):
             return (x.with_dims(None),)
@@ -137,7 +142,7 @@ class OneHot(Op):
         axis = normalize_axis(self.axis, indices.rank + 1)
         if not isinstance(size, Dim):
             size = _depth(size)
-        if values.rank != 1 or equal(values.shape[0], 2) is False:
+        if values.rank != 1 or differ(values.shape[0], 2):
             raise ModelError(f"the values are {values.type}, expected two: off and on")
         return (values.tensor.with_dims((*indices.shape[:axis], size, *indices.shape[axis:])),)
 
@@ -237,7 +242,7 @@ class Range(Op):
             if other.dtype is not first.dtype:
                 raise ModelError(f"start is {first.dtype}, found {other.dtype} beside it, expected one element type")
         for operand in (first, *rest):
-            if operand.tensor.dims is not None and dims.equal(product(operand.shape), 1) is False:
+            if operand.tensor.dims is not None and differ(product(operand.shape), 1):
                 raise ModelError(f"start, limit or delta is {operand.type}, expected a scalar")
         size = self._size(*operands)
         return (TensorType(first.dtype, (fresh("count") if size is None else size,)),)

@@ -14,6 +14,7 @@ from argosy.ir.dim import Dim, DimLike
 from argosy.ir.module import Value
 from argosy.ir.op import Known, Op, register
 from argosy.ir.types import Dims, TensorType, Type
+from argosy.ops.demands import demand_room, differ
 from argosy.ops.operands import ints, present, shape_text, steering, unknown_dims
 from argosy.ops.shapes import normalize_axis
 
@@ -55,7 +56,7 @@ class Concat(Op):
 
 
 def _same(left: DimLike, right: DimLike, place: int, axis: int) -> DimLike:
-    if dims.equal(left, right) is False:
+    if differ(left, right):
         raise ModelError(f"operands differ at axis {place} ({left} and {right}), but are joined along axis {axis}")
     return right if isinstance(right, int) else left
 
@@ -84,7 +85,7 @@ class Split(Op):
             pieces = self._equal(size) if given is None else unknown_dims(self.count)
         if len(pieces) != self.count:
             raise ModelError(f"{len(pieces)} sizes are given for {self.count} outputs")
-        if dims.equal(sum(pieces[1:], pieces[0]), size) is False:
+        if differ(sum(pieces[1:], pieces[0]), size):
             raise ModelError(f"the sizes {shape_text(pieces)} do not add up to the dim {size} of axis {axis}")
         return tuple(tensor.with_dims((*tensor.shape[:axis], piece, *tensor.shape[axis + 1 :])) for piece in pieces)
 
@@ -96,6 +97,7 @@ class Split(Op):
         last = size - chunk * (self.count - 1)
         if isinstance(last, int) and last < 0:
             raise ModelError(f"the dim {size} can't be split into {self.count} pieces")
+        demand_room(last)
         return (*(chunk,) * (self.count - 1), last)
 
     def evaluate(self, *values: Any) -> tuple[Any, ...]:

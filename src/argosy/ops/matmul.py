@@ -8,11 +8,11 @@ from typing import Any, Final
 import numpy as np
 
 from argosy.errors import ModelError
-from argosy.ir.dim import equal
 from argosy.ir.dtype import Array, DType, dtype_of
 from argosy.ir.module import Value
 from argosy.ir.op import Op, register
 from argosy.ir.types import Dims, TensorType, Type
+from argosy.ops.demands import differ
 from argosy.ops.numpy_scalar import convert
 from argosy.ops.shapes import broadcast
 
@@ -90,7 +90,7 @@ class Dot(Op):
         a, b = left.shape, right.shape
         if not a or not b:
             raise ModelError(f"a matrix product needs operands of rank 1 or more, found {left.type} and {right.type}")
-        if equal(a[-1], b[-1] if len(b) == 1 else b[-2]) is False:
+        if differ(a[-1], b[-1] if len(b) == 1 else b[-2]):
             raise ModelError(f"the shapes {list(a)} and {list(b)} do not fit a matrix product")
         batch: Dims = broadcast(a[:-2], b[:-2])
         rows = a[-2:-1]

@@ -14,6 +14,7 @@ from argosy.ir.dtype import FLOAT32, INT32, Array, DType, dtype_of
 from argosy.ir.module import Value
 from argosy.ir.op import Op, register
 from argosy.ir.types import TensorType, Type
+from argosy.ops.demands import demand_broadcast, differ
 from argosy.ops.numpy_scalar import convert
 from argosy.ops.operands import present
 from argosy.ops.shapes import normalize_axis
@@ -33,19 +34,21 @@ def _check(x: Value, scale: Value, zero_point: Value | None, axis: int, block_si
 def _check_shape(what: str, x: Value, parameter: Value, axis: int, block_size: int) -> None:
     shape = parameter.shape
     if len(shape) == 0 or (len(shape) == 1 and equal(shape[0], 1) is not False):
+        if len(shape) == 1 and not equal(shape[0], 1):
+            demand_broadcast(shape[0], x.shape[normalize_axis(axis, x.rank)], axis)
         return
     axis = normalize_axis(axis, x.rank)
     if not block_size:
         if len(shape) != 1:
             raise ModelError(f"the {what} is {parameter.type}; expected rank 0 or 1, or a block_size")
-        if equal(shape[0], x.shape[axis]) is False:
+        if differ(shape[0], x.shape[axis]):
             raise ModelError(f"the {what} has {shape[0]} elements, axis {axis} of x has {x.shape[axis]}")
         return
     if len(shape) != x.rank:
         raise ModelError(f"the {what} is {parameter.type}; with a block_size it must have the rank of x, {x.rank}")
     for place, (found, size) in enumerate(zip(shape, x.shape, strict=True)):
         wanted = ceildiv(size, block_size) if place == axis else size
-        if equal(found, wanted) is False:
+        if differ(found, wanted):
             raise ModelError(f"the {what} has {found} elements on axis {place}, expected {wanted}")
 
 

@@ -9,11 +9,12 @@ from typing import Any, Final
 import numpy as np
 
 from argosy.errors import ModelError
-from argosy.ir.dim import DimLike, equal
+from argosy.ir.dim import DimLike
 from argosy.ir.dtype import Array, dtype_of
 from argosy.ir.module import Value
 from argosy.ir.op import Op, register
 from argosy.ir.types import TensorType, Type
+from argosy.ops.demands import differ
 from argosy.ops.numpy_scalar import convert
 from argosy.ops.operands import present
 
@@ -107,7 +108,7 @@ class Recurrent(Op):
             if operand is None or operand.tensor.dims is None:
                 continue
             pairs = zip(operand.shape, dims, strict=False)
-            if operand.rank != len(dims) or any(equal(found, wanted) is False for found, wanted in pairs):
+            if operand.rank != len(dims) or any(differ(found, wanted) for found, wanted in pairs):
                 raise ModelError(f"{name} is {operand.type}, expected the shape [{', '.join(map(str, dims))}]")
         sequence = TensorType(x.dtype, (x.shape[0], *state))
         last = TensorType(x.dtype, state)

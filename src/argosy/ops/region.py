@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from argosy.errors import ModelError
-from argosy.ir.dim import equal
 from argosy.ir.dtype import Array, dtype_of
 from argosy.ir.module import Value
 from argosy.ir.op import Op, register
 from argosy.ir.types import TensorType, Type
+from argosy.ops.demands import differ
 from argosy.ops.numpy_scalar import convert
 from argosy.ops.operands import present
 
@@ -72,9 +72,9 @@ class RegionAlign(Op):
         x, regions, images = (present(operand) for operand in operands)
         if self.kind not in ("average", "max"):
             raise ModelError(f"there is no pooling of regions by {self.kind!r}")
-        if x.rank != 4 or regions.rank != 2 or equal(regions.shape[1], 4) is False:
+        if x.rank != 4 or regions.rank != 2 or differ(regions.shape[1], 4):
             raise ModelError(f"expected x [N, C, H, W] and regions [n, 4], found {x.type} and {regions.type}")
-        if images.rank != 1 or equal(images.shape[0], regions.shape[0]) is False:
+        if images.rank != 1 or differ(images.shape[0], regions.shape[0]):
             raise ModelError(f"expected one image for each region, found {images.type} for {regions.type}")
         return (TensorType(x.dtype, (regions.shape[0], x.shape[1], *self.output)),)
 
@@ -136,7 +136,7 @@ class MaxRegionPool(Op):
 
     def infer(self, *operands: Value | None) -> tuple[Type, ...]:
         x, regions = (present(operand) for operand in operands)
-        if x.rank != 4 or regions.rank != 2 or equal(regions.shape[1], 5) is False:
+        if x.rank != 4 or regions.rank != 2 or differ(regions.shape[1], 5):
             raise ModelError(f"expected x [N, C, H, W] and regions [n, 5], found {x.type} and {regions.type}")
         return (TensorType(x.dtype, (regions.shape[0], x.shape[1], *self.output)),)
 

@@ -11,11 +11,11 @@ from typing import Any, Final
 import numpy as np
 
 from argosy.errors import ModelError
-from argosy.ir.dim import equal
 from argosy.ir.dtype import Array, dtype_of
 from argosy.ir.module import Value
 from argosy.ir.op import Op, fresh, register
 from argosy.ir.types import TensorType, Type
+from argosy.ops.demands import differ
 from argosy.ops.numpy_scalar import convert
 from argosy.ops.operands import present
 
@@ -105,9 +105,9 @@ class GridSample(Op):
         x, grid = (present(operand) for operand in operands)
         if self.mode not in _MODES or self.padding not in _PADDINGS:
             raise ModelError(f"there is no sampling {self.mode!r} with padding {self.padding!r}")
-        if x.rank != grid.rank or x.rank < 3 or equal(grid.shape[-1], x.rank - 2) is False:
+        if x.rank != grid.rank or x.rank < 3 or differ(grid.shape[-1], x.rank - 2):
             raise ModelError(f"the grid is {grid.type}, which does not fit {x.type}")
-        if equal(x.shape[0], grid.shape[0]) is False:
+        if differ(x.shape[0], grid.shape[0]):
             raise ModelError(f"the batch of x is {x.shape[0]}, that of the grid {grid.shape[0]}")
         if not (x.dtype.is_float or x.dtype.is_integer) or not grid.dtype.is_float:
             raise ModelError(f"expected numbers and a grid of floats, found {x.dtype} and {grid.dtype}")

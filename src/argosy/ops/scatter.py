@@ -8,12 +8,12 @@ from typing import Any, Final
 import numpy as np
 
 from argosy.errors import ModelError
-from argosy.ir import dim as dims
 from argosy.ir.dim import Dim
 from argosy.ir.dtype import Array, dtype_of
 from argosy.ir.module import Value
 from argosy.ir.op import Op, register
 from argosy.ir.types import Type
+from argosy.ops.demands import demand_cover, differ
 from argosy.ops.operands import present
 from argosy.ops.shapes import normalize_axis
 
@@ -90,6 +90,9 @@ class ScatterElements(Op):
         if indices.rank != x.rank or updates.rank != x.rank:
             found = f"{x.rank}, {indices.rank} and {updates.rank}"
             raise ModelError(f"data, indices and updates have the ranks {found}, expected one")
+        if any(differ(mine, its) for mine, its in zip(indices.shape, updates.shape, strict=True)):
+            raise ModelError(f"the updates are {updates.type}, expected the shape of the indices {indices.type}")
+        demand_cover(x.shape, indices.shape, self.axis)
         return (x.type,)
 
     def evaluate(self, *values: Any) -> tuple[Any, ...]:
@@ -117,9 +120,7 @@ class ScatterND(Op):
         if not indices.rank or depth > x.rank:
             raise ModelError(f"the indices are {indices.type}, expected at most {x.rank} in their last axis")
         expected = (*indices.shape[:-1], *x.shape[depth:])
-        if len(expected) != updates.rank or any(
-            dims.equal(a, b) is False for a, b in zip(expected, updates.shape, strict=True)
-        ):
+        if len(expected) != updates.rank or any(differ(a, b) for a, b in zip(expected, updates.shape, strict=True)):
             raise ModelError(f"the updates are {updates.type}, expected {x.tensor.with_dims(expected)}")
         return (x.type,)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from argosy.errors import ModelError
 from argosy.ir.dim import DimLike, dim_max, equal
 from argosy.ir.types import Dims
+from argosy.ops.demands import demand_broadcast
 
 __all__ = ["broadcast", "broadcast_dim", "normalize_axis", "product"]
 
@@ -25,6 +26,7 @@ def broadcast_dim(left: DimLike, right: DimLike) -> DimLike:
         raise ModelError(f"the dims {left} and {right} do not broadcast")
     if same:
         return left
+    demand_broadcast(left, right)
     if isinstance(left, int):
         return left
     return right if isinstance(right, int) else dim_max(left, right)

@@ -14,6 +14,7 @@ from argosy.ir.dtype import Array
 from argosy.ir.module import Value
 from argosy.ir.op import Known, Op, fresh, register
 from argosy.ir.types import Dims, TensorType, Type
+from argosy.ops.demands import differ
 from argosy.ops.operands import ints, numbers, present, steering
 from argosy.ops.shapes import normalize_axis
 
@@ -277,7 +278,7 @@ class ReverseSequence(Op):
         batch, time = normalize_axis(self.batch_axis, tensor.rank), normalize_axis(self.time_axis, tensor.rank)
         if batch == time:
             raise ModelError(f"batch_axis and time_axis are both {batch}, expected two axes")
-        if lengths.rank != 1 or dims.equal(lengths.shape[0], tensor.shape[batch]) is False:
+        if lengths.rank != 1 or differ(lengths.shape[0], tensor.shape[batch]):
             expected = f"one length for each of {tensor.shape[batch]} batches"
             raise ModelError(f"sequence_lens is {lengths.type}, expected {expected}")
         return (TensorType(tensor.dtype, tensor.shape),)

@@ -14,6 +14,7 @@ from argosy.ir.dtype import INT64, Array
 from argosy.ir.module import Value
 from argosy.ir.op import Op, fresh, register
 from argosy.ir.types import TensorType, Type
+from argosy.ops.demands import differ
 from argosy.ops.operands import number, present, single, steering
 from argosy.ops.shapes import normalize_axis, product
 
@@ -132,10 +133,10 @@ class NonMaxSuppression(Op):
 
     def infer(self, *operands: Value | None) -> tuple[Type, ...]:
         boxes, scores = present(operands[0]).tensor, present(operands[1]).tensor
-        if boxes.rank != 3 or scores.rank != 3 or dims.equal(boxes.shape[2], 4) is False:
+        if boxes.rank != 3 or scores.rank != 3 or differ(boxes.shape[2], 4):
             expected = "[batch, count, 4] and [batch, class, count]"
             raise ModelError(f"found boxes {boxes} and scores {scores}, expected {expected}")
-        if dims.equal(boxes.shape[1], scores.shape[2]) is False or dims.equal(boxes.shape[0], scores.shape[0]) is False:
+        if differ(boxes.shape[1], scores.shape[2]) or differ(boxes.shape[0], scores.shape[0]):
             raise ModelError(f"the boxes {boxes} and the scores {scores} differ in batch or count")
         limit = steering(None, operands[2]) if len(operands) > 2 else (0,)
         most = None

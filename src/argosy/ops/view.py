@@ -19,6 +19,7 @@ from argosy.ir.dtype import DType
 from argosy.ir.module import Value
 from argosy.ir.op import Op, fresh, register
 from argosy.ir.types import Dims, TensorType, Type
+from argosy.ops.demands import differ
 from argosy.ops.dim_values import DimValues, Shape
 from argosy.ops.joining import Concat, Split, Tile
 from argosy.ops.operands import ints, length, numbers, present, shape_text, steering, unknown_dims
@@ -86,7 +87,7 @@ class Reshape(Op):
         if left:
             others = [entry for axis, entry in enumerate(result) if axis != left[0]]
             result[left[0]] = self._rest(source, others, wanted)
-        elif dims.equal(product(tuple(result)), product(source)) is False:
+        if differ(product(tuple(result)), product(source)):
             what = f"the dims {shape_text(source)} can't be reshaped to {shape_text(wanted)}"
             raise ModelError(f"{what}: the sizes differ")
         return tuple(result)
@@ -212,7 +213,7 @@ class Squeeze(Op):
             return {axis for axis, dim in enumerate(shape) if isinstance(dim, int) and dim == 1}
         removed = {normalize_axis(axis, len(shape)) for axis in axes}
         for axis in sorted(removed):
-            if dims.equal(shape[axis], 1) is False:
+            if differ(shape[axis], 1):
                 raise ModelError(f"axis {axis} of {shape_text(shape)} is removed, so its size must be 1")
         return removed
 

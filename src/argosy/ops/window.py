@@ -11,6 +11,7 @@ from argosy.errors import ModelError
 from argosy.ir.dim import DimLike, bounds, ceildiv, dim_max, dim_min, floordiv
 from argosy.ir.dtype import Array
 from argosy.ir.types import Dims
+from argosy.ops.demands import demand_room
 
 __all__ = ["AUTO_PADS", "check_windows", "extents", "output_sizes", "pad_spatial", "resolve_pads", "windows"]
 
@@ -76,6 +77,7 @@ def output_sizes(
                 f"a window of {span} does not fit into {begin} + {size} + {end} elements (axis {axis + 2})"
             )
         if not ceil_mode:
+            demand_room(room, axis + 2)
             result.append(floordiv(room, stride) + 1)
             continue
         count = ceildiv(room, stride) + 1

@@ -31,12 +31,15 @@ from argosy.ir.dtype import UINT8
 from argosy.ir.literal import Literal
 from argosy.ir.module import Constant, Instruction, Module, Value
 from argosy.ir.types import TensorType, Type
+from argosy.ops.demands import Demand
 from argosy.ops.fused import Fused
 from argosy.options import CompileOptions
 from argosy.targets.cpu.arch import CpuArch
+from argosy.targets.cpu.codegen.demand_check import DEMAND_CHECK
 from argosy.targets.cpu.codegen.kernel import Kernel
 from argosy.targets.cpu.codegen.sub_byte import pack_kernel, unpack_kernel
 from argosy.targets.cpu.control import lower_control
+from argosy.targets.cpu.demand_steps import check_steps
 from argosy.targets.cpu.draft import Draft, Image, draft_of
 from argosy.targets.cpu.layout import Blocked
 from argosy.targets.cpu.load_time import is_done_at_load, without_passing
@@ -81,6 +84,7 @@ class _Lowering(PlanBuffers):
         self._prepare: list[Step] = []
         self._prepared: list[int] = []
         self._host: list[str] = []
+        self._met: set[Demand] = set()
 
     def run(self) -> LoweredModule:
         module = self._module
@@ -178,7 +182,7 @@ class _Lowering(PlanBuffers):
         self, module: Module, arguments: Sequence[int], begin: Callable[[], None] | None = None
     ) -> tuple[list[Block], list[int]]:
         """The blocks of a body on these buffers, and the buffers of its results. `begin` adds steps at its start."""
-        outside = self._blocks, self._body, set(self.bound)
+        outside = self._blocks, self._body, set(self.bound), set(self._met)
         self._blocks, self._body = [], []
         self._readers.update(readers_of(module))
         if begin is not None:
@@ -189,12 +193,13 @@ class _Lowering(PlanBuffers):
             self._instruction(instruction)
         results = [self.number(value) for value in module.results]
         blocks = self._closed()
-        self._blocks, self._body, self.bound = outside
+        self._blocks, self._body, self.bound, self._met = outside
         return blocks, results
 
     def _entered(self, parameter: Instruction, number: int) -> int:
         """An argument as a body sees it: symbols of its own get their values; what kernels may read lies in memory."""
         kind = parameter.types[0]
+        self.encoder.type(kind)  # notes its symbols
         self._body += [ShapeStep(name, number, axis) for name, axis in self.new_symbols(kind)]
         if self.buffers[number].kind == "value" and is_numeric(kind):
             held = self.raw_memory(kind)
@@ -231,6 +236,9 @@ class _Lowering(PlanBuffers):
             number = self.buffer("weight", instruction.types[0], literal=literal)
             self._numbers[instruction.result()] = self._unpacked(instruction, instruction.types[0], number)
             return
+        if checks := check_steps(instruction, self.bound, self._met, self.size):
+            self._kernels.setdefault(DEMAND_CHECK.entry, DEMAND_CHECK)
+            self._body += checks
         if lower_control(self, instruction):
             return
         if not in_memory(instruction):

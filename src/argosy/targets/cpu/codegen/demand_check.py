@@ -1,0 +1,39 @@
+"""The kernel that checks demands on sizes before an op runs: one for all programs, the demands are its parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from argosy.ir.dim import DimLike
+from argosy.ops.demands import Demand
+from argosy.targets.cpu.codegen.kernel import ENTRY, Kernel
+
+__all__ = ["DEMAND_CHECK", "demand_words"]
+
+DEMAND_CHECK: Final = Kernel(
+    f"""\
+ARGOSY_EXPORT void {ENTRY}(const void *params, int64_t chunk, int64_t chunks, void *scratch) {{
+  (void)chunk, (void)chunks;
+  const int64 *demand = (const int64 *)params + 1;
+  for (int64 left = ARGOSY_SYMBOL(params, 0); left > 0; --left, demand += 4) {{
+    if (demand[0] == demand[1]) continue;
+    /* Of sizes that spread 0 and 1 do not fit: the result was planned as the larger one. */
+    if (demand[3] && demand[0] * demand[1] != 0 && (demand[0] == 1 || demand[1] == 1)) continue;
+    argosy_fail(scratch, ARGOSY_SHAPES, demand[2] - 1);
+  }}
+}}
+""",
+    (),
+    1,
+    label="check_sizes",
+)
+"""Reads their number, and for each the two sizes, its axis plus 1, and whether it spreads."""
+
+
+def demand_words(demands: Sequence[Demand]) -> list[DimLike]:
+    """What the kernel reads, none of it negative."""
+    words: list[DimLike] = [len(demands)]
+    for demand in demands:
+        words += [demand.left, demand.right, demand.axis + 1, int(demand.spreads)]
+    return words
