@@ -1,4 +1,4 @@
-"""Budgets: CPU seconds and peak memory of the compiler on large models, beside a fixed yardstick of the same run.
+"""Budgets: CPU seconds and peak memory of the compiler on large models and of the CPU target, beside a fixed yardstick.
 
 `python -m benchmarks.budgets` prints a table. CPU seconds are those of a fresh process, children included,
 median of five. Memory is the peak beyond that of the imports, as a multiple of the bytes of the weights.
@@ -7,11 +7,8 @@ median of five. Memory is the peak beyond that of the imports, as a multiple of 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import resource
-import statistics
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
@@ -21,12 +18,11 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-RUNS = 5
+from benchmarks.cpu.budgets import cpu_rows
+from benchmarks.fresh_process import RUNS, measured, median_seconds
+
 WEIGHTS = 512 << 20
 """Bytes of the weights of the memory cases: large against what the imports take."""
-
-
-BYTECODE = tempfile.TemporaryDirectory()
 
 
 def deep_model(nodes: int) -> onnx.ModelProto:
@@ -89,25 +85,6 @@ def wide_model(folder: Path, *, external: bool) -> Path:
     return path
 
 
-def measured(code: str, *args: str) -> tuple[float, int]:
-    """CPU seconds and peak memory in bytes of a fresh Python that runs `code`."""
-    wrapper = (
-        "import sys, resource, json\n"
-        "sys.dont_write_bytecode = False\n"
-        f"{code}\n"
-        "use = resource.getrusage(resource.RUSAGE_SELF)\n"
-        "kids = resource.getrusage(resource.RUSAGE_CHILDREN)\n"
-        # Unlike ru_maxrss, VmHWM does not begin with the memory of the process that started this one.
-        "peak = next(int(line.split()[1]) for line in open('/proc/self/status') if line.startswith('VmHWM'))\n"
-        "print(json.dumps([use.ru_utime + use.ru_stime + kids.ru_utime + kids.ru_stime, peak * 1024]))\n"
-    )
-    # Bytecode is cached, as installing does, even where the environment says not to.
-    command = [sys.executable, "-X", f"pycache_prefix={BYTECODE.name}", "-c", wrapper, *args]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
-    seconds, peak = json.loads(done.stdout.splitlines()[-1])
-    return float(seconds), int(peak)
-
-
 # What the compiler does without code generation: load, the normalise phase, save.
 COMPILE = """
 import argosy
@@ -127,11 +104,6 @@ total = 0
 for number in range(20_000_000):
     total += number & 7
 """
-
-
-def median_seconds(code: str, *args: str, runs: int = RUNS) -> float:
-    """Median CPU seconds of `runs` fresh processes."""
-    return statistics.median(measured(code, *args)[0] for _ in range(runs))
 
 
 def time_rows(folder: Path, sizes: Sequence[int], runs: int) -> list[tuple[str, str, str]]:
@@ -176,6 +148,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--runs", type=int, default=RUNS, help="processes per figure (default %(default)s)")
     parser.add_argument("--sizes", type=int, nargs="+", default=[5000, 10000, 20000, 50000], help="nodes")
     parser.add_argument("--skip-memory", action="store_true", help="leave out the memory cases, which write 1 GB")
+    parser.add_argument("--only-cpu", action="store_true", help="only what the CPU target costs")
     options = parser.parse_args(argv)
     steps: list[Callable[[Path], list[tuple[str, str, str]]]] = [
         lambda folder: time_rows(folder, options.sizes, options.runs),
@@ -183,6 +156,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     ]
     if not options.skip_memory:
         steps.append(memory_rows)
+    if options.only_cpu:
+        steps.clear()
+    steps.append(lambda folder: cpu_rows(folder, options.runs))
     with tempfile.TemporaryDirectory() as name:
         rows = [("yardstick: 20 million additions in Python", f"{median_seconds(YARDSTICK):.2f} CPU s", "")]
         for step in steps:
