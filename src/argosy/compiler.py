@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import dataclasses
 import importlib.util
+import itertools
 import logging
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
+
+import msgspec
 
 from argosy.artifact.artifact import PRODUCER, Artifact, CompiledVariant
 from argosy.artifact.encode import encode_program, encode_symbols
-from argosy.artifact.manifest import SCHEMA, SLIM, Manifest, ModelInfo, ValueInfo
+from argosy.artifact.manifest import SCHEMA, SLIM, Manifest, ModelInfo, ValueInfo, variant_key
 from argosy.artifact.program import ProgramRecord
 from argosy.errors import BranchError, CompileError, UsageError
 from argosy.ir.binding import wanted_values
-from argosy.ir.dim import Symbol
+from argosy.ir.dim import Symbol, lone_symbol
 from argosy.ir.hashing import model_hash
 from argosy.ir.literal import Literal
 from argosy.ir.program import Program
@@ -28,6 +32,9 @@ from argosy.targets.base import Target, find_arch, make_target
 __all__ = ["CompileOptions", "Target", "compile", "compile_program", "load_onnx", "make_target", "resolve_targets"]
 
 log = logging.getLogger("argosy.compile")
+
+_MOST_SPECIALISED: Final = 64
+"""Combinations of sizes that one artifact gets code for."""
 
 
 def load_onnx(
@@ -122,10 +129,30 @@ def compile_program(
 ) -> Artifact:
     """Compile a program for targets that were resolved already; see `compile`."""
     built = _Build(program, options)
+    sizes = _special_sizes(program, options)
     for target in targets:
         if target.needs_variant:
-            built.add(target)
+            for dims in ({}, *sizes):
+                built.add(target, dims)
     return built.artifact(weights)
+
+
+def _special_sizes(program: Program, options: CompileOptions) -> list[dict[str, int]]:
+    """The dims of each specialised variant: every combination of the sizes that are asked for."""
+    wanted = options.dims.specialised
+    kinds = [kind for kind in program.inputs.values() if isinstance(kind, TensorType)]
+    symbols = [lone_symbol(dim) for kind in kinds for dim in kind.dims or ()]
+    lone = sorted({symbol.name for symbol in symbols if symbol is not None})
+    for request in wanted:
+        if request.name not in lone:
+            raise UsageError(
+                f"no input has a dim that is {request.name!r} alone, so no run could tell its size",
+                hint=f"such dims: {', '.join(lone) or 'none'}; a single size binds any dim",
+            )
+    if math.prod(len(request.values) for request in wanted) > _MOST_SPECIALISED:
+        raise UsageError(f"--dim asks for more than {_MOST_SPECIALISED} combinations of sizes")
+    choices = [[(request.name, size) for size in dict.fromkeys(request.values)] for request in wanted]
+    return [dict(choice) for choice in itertools.product(*choices)] if wanted else []
 
 
 class _Build:
@@ -140,15 +167,21 @@ class _Build:
         if not options.slim:
             self._record, self._weights = encode_program(program)
 
-    def add(self, target: Target) -> None:
-        """Run the target's pipeline and add its variant."""
-        log.info("compiling for %s", target.arch)
-        module = PassManager(tuple(target.pipeline(self._options))).run(self._program.main)
+    def add(self, target: Target, dims: Mapping[str, int]) -> None:
+        """Run the target's pipeline and add its variant; where `dims` are given, one for these sizes alone."""
+        sizes = ", ".join(f"{name}={size}" for name, size in dims.items())
+        log.info("compiling for %s%s", target.arch, f", {sizes}" if sizes else "")
+        bind = (Phase("bind", (BindDims.of(dims),)),) if dims else ()
+        module = PassManager((*bind, *target.pipeline(self._options))).run(self._program.main)
         lowered = target.lower(module, self._options)
-        key = lowered.variant.record.key
+        variant = lowered.variant
+        if dims:
+            record = msgspec.structs.replace(variant.record, dims=dict(dims), words=f"{variant.record.words}, {sizes}")
+            variant = msgspec.structs.replace(variant, record=msgspec.structs.replace(record, key=variant_key(record)))
+        key = variant.record.key
         if any(key == other.record.key for other in self._variants):
-            raise CompileError(f"two of the targets give the same variant: {lowered.variant.record.words}")
-        self._variants.append(lowered.variant)
+            raise CompileError(f"two of the targets give the same variant: {variant.record.words}")
+        self._variants.append(variant)
         self._weights.update(lowered.weights)
 
     def artifact(self, weights: str) -> Artifact:

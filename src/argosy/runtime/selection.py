@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from argosy import host_cpu
@@ -47,10 +47,15 @@ class Choice:
         """The variant in words."""
         return self.variant.words if self.variant else REF
 
+    @property
+    def is_general(self) -> bool:
+        """Whether it runs every size."""
+        return self.variant is None or not self.variant.dims
+
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The choices, best first; those that do not fit come last. The first that fits runs."""
+    """The choices, best first; those that do not fit come last. A run takes the first that fits it and its sizes."""
 
     choices: tuple[Choice, ...]
 
@@ -59,8 +64,15 @@ class Selection:
         """What can run, best first."""
         return tuple(choice for choice in self.choices if choice.fits)
 
+    @property
+    def taken(self) -> tuple[Choice, ...]:
+        """What runs take: code for special sizes, then the first that takes every size."""
+        fitting = self.fitting
+        general = next((place for place, choice in enumerate(fitting) if choice.is_general), len(fitting))
+        return fitting[: general + 1]
+
     def __str__(self) -> str:
-        taken = self.fitting[:1]
+        taken = self.taken
         return "\n".join(
             f"{'→' if choice in taken else ' '} {choice.words}: {choice.answer}; {choice.reason}"
             for choice in self.choices
@@ -86,7 +98,7 @@ def judge(
             f"there is no device {device!r} in this version of Argosy",
             hint=f"devices: {REF}, {CPU}, {HOST_FAMILY} (leave --device out to choose)",
         )
-    choices = [_judge(variant, wanted, exact=exact, native_code=native_code) for variant in variants]
+    choices = [_told(_judge(variant, wanted, exact=exact, native_code=native_code)) for variant in variants]
     choices.append(_reference(wanted, slim=slim))
     order = sorted(range(len(choices)), key=lambda index: (not choices[index].fits, _rank(choices[index]), index))
     return Selection(tuple(choices[index] for index in order))
@@ -119,6 +131,14 @@ def _rank(choice: Choice) -> tuple[int, int, int]:
         return (2, 0, 0)
     # Each level of a CPU family asks for more features than the ones below.
     return (int(variant.family == HOST_FAMILY), -len(variant.requirements.features), int(not variant.dims))
+
+
+def _told(choice: Choice) -> Choice:
+    """The choice, its reason naming the sizes that it is for."""
+    if choice.variant is None or choice.is_general or not choice.fits:
+        return choice
+    sizes = ", ".join(f"{name} = {size}" for name, size in choice.variant.dims.items())
+    return replace(choice, reason=f"{choice.reason}; for runs with {sizes}")
 
 
 def _judge(variant: VariantRecord, wanted: str, *, exact: bool, native_code: bool) -> Choice:

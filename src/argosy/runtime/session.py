@@ -72,7 +72,7 @@ class Session:
             where=self._artifact.where,
         )
         self._fitting = self._selection.fitting
-        self._specialised = any(choice.variant and choice.variant.dims for choice in self._fitting)
+        self._sizes = _sizes_of(self.inputs) if any(not choice.is_general for choice in self._fitting) else ()
         self._loaded: dict[str, Runnable] = {}
         self._max_concurrency = max_concurrency
         self._runs = itertools.count()
@@ -90,7 +90,7 @@ class Session:
     def _general(self) -> Choice:
         """The best choice that takes every size."""
         fitting = self._fitting
-        return next((choice for choice in fitting if choice.variant is None or not choice.variant.dims), fitting[0])
+        return next((choice for choice in fitting if choice.is_general), fitting[0])
 
     @property
     def variant(self) -> str:
@@ -157,14 +157,9 @@ class Session:
     def _choose(self, arguments: Sequence[Any]) -> Choice:
         """The specialised variant whose dims these arguments have, else the general one."""
         fitting = self._fitting
-        if not self._specialised:
+        if not self._sizes:
             return fitting[0]
-        sizes: dict[str, int] = {}
-        for kind, argument in zip(self.inputs.values(), arguments, strict=True):
-            for dim, size in zip(getattr(kind, "dims", None) or (), np.shape(argument), strict=False):
-                symbol = lone_symbol(dim)
-                if symbol is not None:
-                    sizes.setdefault(symbol.name, size)
+        sizes = {name: np.shape(arguments[place])[axis] for name, place, axis in self._sizes}
         for choice in fitting:
             if choice.variant is None or all(sizes.get(name) == size for name, size in choice.variant.dims.items()):
                 return choice
@@ -190,6 +185,17 @@ class Session:
 
 def _types(infos: Sequence[ValueInfo], symbols: Mapping[str, Any]) -> dict[str, Type]:
     return {info.name: parse_type(info.type, symbols) for info in infos}
+
+
+def _sizes_of(inputs: Mapping[str, Type]) -> tuple[tuple[str, int, int], ...]:
+    """Where the size of each symbol is read off: its name, the place of an input, an axis."""
+    found: dict[str, tuple[str, int, int]] = {}
+    for place, kind in enumerate(inputs.values()):
+        for axis, dim in enumerate((kind.dims or ()) if isinstance(kind, TensorType) else ()):
+            symbol = lone_symbol(dim)
+            if symbol is not None:
+                found.setdefault(symbol.name, (symbol.name, place, axis))
+    return tuple(found.values())
 
 
 def _own(value: Any, arguments: Sequence[Any], kind: Type, name: str) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import logging
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,7 @@ from argosy.errors import UsageError
 if TYPE_CHECKING:
     from argosy.artifact.artifact import Artifact
     from argosy.options import CompileOptions
+    from argosy.targets.base import Target
 
 __all__ = ["compile_model"]
 
@@ -55,6 +57,7 @@ def configure(parser: Parser) -> None:
     examples=(
         ("argosy compile model.onnx", "writes model.argosy, for this machine"),
         ("argosy compile model.onnx --arch ref --dim batch=8 -o model-8.argosy", "with one dim bound"),
+        ("argosy compile model.onnx --dim batch=1,8", "every size, and faster code for two of them"),
     ),
 )
 def compile_model(arguments: argparse.Namespace, console: Console) -> int:
@@ -66,7 +69,7 @@ def compile_model(arguments: argparse.Namespace, console: Console) -> int:
     begin = time.perf_counter()
     chosen = targets(arguments)
     options = compile_options(arguments, chosen)
-    _check_specialised(options)
+    _check_specialised(options, chosen)
     program = program_of(arguments.file, arguments, console)
     with progress(console, f"compiling {arguments.file}"):
         compiled = compile_program(program, chosen, options, weights=arguments.weights)
@@ -83,14 +86,14 @@ def compile_model(arguments: argparse.Namespace, console: Console) -> int:
     return 0
 
 
-def _check_specialised(options: CompileOptions) -> None:
-    """No target of this version makes code for single sizes: say so, rather than leave the wish out in silence."""
-    if not options.dims.specialised:
+def _check_specialised(options: CompileOptions, chosen: Sequence[Target]) -> None:
+    """Where no arch makes code, single sizes get none: say so, rather than leave the wish out in silence."""
+    if not options.dims.specialised or any(target.needs_variant for target in chosen):
         return
     names = ", ".join(request.name for request in options.dims.specialised)
-    said = f"no arch of this version makes code for single sizes of {names}; the general code takes them all"
+    said = f"no arch that was asked for makes code, so there is none for single sizes of {names}"
     if options.strict:
-        raise UsageError(said, hint="leave these --dim out")
+        raise UsageError(said, hint="leave these --dim out, or add an arch")
     log.warning(said)
 
 
