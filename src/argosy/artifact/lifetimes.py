@@ -7,7 +7,7 @@ the other. A view's touches count for the buffer that it is a part of.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from argosy.artifact.plan import (
@@ -42,13 +42,19 @@ def root_of(buffers: Sequence[BufferRecord], number: int) -> int:
 
 
 def lifetimes(
-    buffers: Sequence[BufferRecord], blocks: Sequence[Block], given: Iterable[int] = (), kept: Iterable[int] = ()
+    buffers: Sequence[BufferRecord],
+    blocks: Sequence[Block],
+    given: Iterable[int] = (),
+    kept: Iterable[int] = (),
+    *,
+    visit: Callable[[int, Step], None] | None = None,
 ) -> dict[int, Lifetime]:
     """Lifetimes of all buffers that `blocks` touch, by number; views are counted with what they are a part of.
 
-    `given` buffers are filled before the first step, `kept` ones are read after the last.
+    `given` buffers are filled before the first step, `kept` ones are read after the last; `visit` is called with the
+    number of every step and the step.
     """
-    walk = _Walk(buffers)
+    walk = _Walk(buffers, visit)
     walk.touch(given)
     walk.position += 1
     walk.blocks(blocks)
@@ -57,7 +63,8 @@ def lifetimes(
 
 
 class _Walk:
-    def __init__(self, buffers: Sequence[BufferRecord]) -> None:
+    def __init__(self, buffers: Sequence[BufferRecord], visit: Callable[[int, Step], None] | None) -> None:
+        self._visit = visit
         self._roots: list[int] = []
         for number, buffer in enumerate(buffers):
             self._roots.append(number if buffer.base is None else self._roots[buffer.base])
@@ -76,6 +83,8 @@ class _Walk:
         for block in blocks:
             if isinstance(block, StraightBlock):
                 for step in block.steps:
+                    if self._visit is not None:
+                        self._visit(self.position, step)
                     self.touch(_touched(step))
                     self.position += 1
             elif isinstance(block, LoopBlock):

@@ -41,6 +41,7 @@ from argosy.targets.cpu.codegen.sub_byte import pack_kernel, unpack_kernel
 from argosy.targets.cpu.control import lower_control
 from argosy.targets.cpu.demand_steps import check_steps
 from argosy.targets.cpu.draft import Draft, Image, draft_of
+from argosy.targets.cpu.in_place import write_in_place
 from argosy.targets.cpu.layout import Blocked
 from argosy.targets.cpu.load_time import is_done_at_load, without_passing
 from argosy.targets.cpu.plan_buffers import PlanBuffers
@@ -121,6 +122,7 @@ class _Lowering(PlanBuffers):
             prepare=self._prepare_records(prepared),
             modules=self.encoder.modules,
         )
+        plan = write_in_place(plan, self._kernels)
         return LoweredModule(plan, self._kernels, self.encoder.weights, tuple(self._host))
 
     def _prepare_records(self, prepared: tuple[int, ...]) -> tuple[PrepareRecord, ...]:

@@ -47,8 +47,9 @@ class BlockedElements(VectorElements):
         batch, channel, *places = (0 if axis is None else access.indices[axis] for axis in image.axes)
         if channel != axis_index(1, access.extents[1]):
             raise DeclinedError("channels that are not those of the result")
-        at = self.text.dim(image.layout.offset(shape, batch, place("block"), places))
-        return self.text.let("float32x16", f"*(const float32x16 *)({pointer} + {at})")
+        at = image.layout.offset(shape, batch, place("block"), places)
+        self.reads.setdefault(pointer, set()).add(at)
+        return self.text.let("float32x16", f"*(const float32x16 *)({pointer} + {self.text.dim(at)})")
 
 
 class _Recorder(BlockedElements):
@@ -115,13 +116,15 @@ def store_pixel(
     """Store 16 channels of the result at the places that are variables; `given` is a value and its C expression."""
     root = writer.module.results[0]
     elements = BlockedElements(writer.text, writer.pointers, images)
+    elements.reads = writer.elements.reads
     if given is not None:
         elements.given[given[0]] = writer.text.let("float32x16", given[1])
     access = maps.identity(root.shape)
     value = elements.of(root, access)
     batch, _, *places = access.indices
-    at = writer.text.dim(layout.offset(root.shape, batch, place("block"), places))
-    writer.text.line(f"*(float32x16 *)({writer.result()} + {at}) = {value};")
+    at = layout.offset(root.shape, batch, place("block"), places)
+    writer.text.line(f"*(float32x16 *)({writer.result()} + {writer.text.dim(at)}) = {value};")
+    writer.stored = at
 
 
 def _mentions_channel(index: DimLike) -> bool:

@@ -57,7 +57,7 @@ def blocked_elementwise(module: Module, images: Mapping[str, Image], layout: Blo
     writer = KernelWriter(module, [FLOAT32])
     with _lines(writer, root.shape, layout):
         store_pixel(writer, images, layout)
-    return writer.kernel(chunk_count(product(root.shape), _pieces(root.shape)))
+    return writer.kernel(chunk_count(product(root.shape), _pieces(root.shape)), elementwise=True)
 
 
 def blocked_pool(

@@ -67,9 +67,9 @@ def element(*names: str) -> Callable[[E], E]:
 class Elements:
     """Writes elements of the values of one kernel into `text`.
 
-    `offsets` are the positions of all accesses so far; `positional` says that an element depends on its place in
-    another way too. `pointers` gives the C pointer of each parameter; `given` values that were computed already
-    (the anchor's result) by the C variable that holds them.
+    `offsets` are the positions of all accesses so far, `reads` those at which each pointer is read; `positional` says
+    that an element depends on its place in another way too. `pointers` gives the C pointer of each parameter; `given`
+    values that were computed already (the anchor's result) by the C variable that holds them.
     """
 
     def __init__(self, text: CText, pointers: dict[Instruction, str]) -> None:
@@ -77,6 +77,7 @@ class Elements:
         self.pointers = pointers
         self.given: dict[Value, str] = {}
         self.offsets: list[DimLike] = []
+        self.reads: dict[str, set[DimLike]] = {}
         self.positional = False
         self._scopes: list[dict[tuple[Value, Access], str]] = [{}]
 
@@ -129,7 +130,9 @@ class Elements:
 
     def load(self, dtype: DType, pointer: str, access: Access) -> str:
         """The element of a buffer."""
-        return self.text.let(scalar.compute_type(dtype), scalar.load(dtype, pointer, self.offset(access)))
+        at = self.offset(access)
+        self.reads.setdefault(pointer, set()).add(self.offsets[-1])
+        return self.text.let(scalar.compute_type(dtype), scalar.load(dtype, pointer, at))
 
     def offset(self, access: Access) -> str:
         """The row-major position of an element, as C."""

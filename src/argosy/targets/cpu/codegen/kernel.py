@@ -28,7 +28,8 @@ class Kernel:
     """`text` is a C function over the parameter block: pointers of the operands, of the results, then symbols.
 
     `symbols` are the program's symbols in the order of the block; `chunks` how many pieces the work is cut into;
-    `scratch` bytes of scratch memory for each worker; `label` tells people what it does.
+    `scratch` bytes of scratch memory for each worker; `label` tells people what it does. The operands `in_place`, by
+    number, may lie where the result goes: an element of one is read only for the result's element at its own place.
     """
 
     text: str
@@ -36,6 +37,7 @@ class Kernel:
     chunks: DimLike
     scratch: int = 0
     label: str = ""
+    in_place: frozenset[int] = frozenset()
 
     @property
     def entry(self) -> str:
@@ -84,18 +86,26 @@ class KernelWriter:
         self._results = results
         self.pointers: dict[Instruction, str] = {p: f"x{i}" for i, p in enumerate(module.parameters)}
         self.elements = Elements(self.text, self.pointers)
+        self.stored: DimLike | None = None
+        """Where the element at hand is stored in the only result, of a kernel that stores each element once."""
 
     def result(self, index: int = 0) -> str:
         """The C pointer of a result."""
         return f"y{index}"
 
-    def kernel(self, chunks: DimLike, scratch: int = 0) -> Kernel:
-        """The finished kernel."""
+    def kernel(self, chunks: DimLike, scratch: int = 0, *, elementwise: bool = False) -> Kernel:
+        """The finished kernel.
+
+        `elementwise` says that it is one loop over the result: what is needed of the operands for an element is read
+        then, and never again.
+        """
+        in_place = self.in_place() if elementwise else frozenset()
         head = [f"ARGOSY_EXPORT void {ENTRY}(const void *params, int64_t chunk, int64_t chunks, void *scratch) {{"]
         slot = 0
         for parameter in self.module.parameters:
             kind = scalar.storage_type(parameter.result().dtype)
-            head.append(f"  const {kind} *restrict {self.pointers[parameter]} = ARGOSY_POINTER(params, {slot});")
+            restrict = "" if slot in in_place else "restrict "
+            head.append(f"  const {kind} *{restrict}{self.pointers[parameter]} = ARGOSY_POINTER(params, {slot});")
             slot += 1
         for index, dtype in enumerate(self._temporaries):
             head.append(
@@ -103,10 +113,22 @@ class KernelWriter:
             )
             slot += 1
         for index, dtype in enumerate(self._results):
-            head.append(f"  {scalar.storage_type(dtype)} *restrict y{index} = ARGOSY_POINTER(params, {slot});")
+            restrict = "" if in_place else "restrict "
+            head.append(f"  {scalar.storage_type(dtype)} *{restrict}y{index} = ARGOSY_POINTER(params, {slot});")
             slot += 1
         for name in self.text.symbols.values():
             head.append(f"  const int64 {name} = ARGOSY_SYMBOL(params, {slot});")
             slot += 1
         head.append("  (void)chunk, (void)chunks, (void)scratch;")
-        return Kernel("\n".join([*head, self.text.text(), "}", ""]), tuple(self.text.symbols), chunks, scratch)
+        text = "\n".join([*head, self.text.text(), "}", ""])
+        return Kernel(text, tuple(self.text.symbols), chunks, scratch, in_place=in_place)
+
+    def in_place(self) -> frozenset[int]:
+        """The parameters that are read nowhere but at the place of the result's element, and are as wide, by number."""
+        bits = {max(dtype.bits, 8) for dtype in self._results}
+        return frozenset(
+            number
+            for number, parameter in enumerate(self.module.parameters)
+            if self.elements.reads.get(self.pointers[parameter]) == {self.stored}
+            and bits == {max(parameter.result().dtype.bits, 8)}
+        )

@@ -34,6 +34,7 @@ def elementwise_kernel(module: Module) -> Kernel:
 
 _STRIPE: Final = 16
 """Elements of a stripe: a cache line of float32."""
+_INDEPENDENT: Final = "#pragma clang loop vectorize(assume_safety)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,17 +66,19 @@ def store_kernel(module: Module, results: Sequence[DType], nests: Sequence[Nest]
                 _store(writer, nest)
 
             if crossed is None:
-                count = chunked_loops(writer.text, whole, body)
+                independent = len(nests) == 1 and bool(trial.in_place())
+                count = chunked_loops(writer.text, whole, body, independent=independent)
             else:
                 count = _crossed_loops(writer.text, whole, crossed, body)
         pieces = dim_max(pieces, count)
         work = product(nest.extents) + work
-    return writer.kernel(chunk_count(work, pieces))
+    return writer.kernel(chunk_count(work, pieces), elementwise=len(nests) == 1)
 
 
 def _store(writer: KernelWriter, nest: Nest) -> None:
     value = writer.elements.of(nest.value, maps.identity(nest.extents))
     at = writer.elements.offset(nest.place)
+    writer.stored = writer.elements.offsets[-1]
     writer.text.line(f"{scalar.store(nest.value.dtype, writer.result(nest.result), at, value)};")
 
 
@@ -172,11 +175,14 @@ def _crossed_loops(text: CText, extents: Sequence[DimLike], crossed: int, body: 
     return count
 
 
-def chunked_loops(text: CText, extents: Sequence[DimLike], body: Callable[[], None]) -> DimLike:
+def chunked_loops(
+    text: CText, extents: Sequence[DimLike], body: Callable[[], None], *, independent: bool = False
+) -> DimLike:
     """Loops over `extents` with `body` inside; returns into how many pieces the outermost can be cut.
 
     The last axis of more than one place is the inner loop; all before it are one flattened counter, which chunks
-    share out. A nest of one axis is cut itself.
+    share out. A nest of one axis is cut itself. `independent` says that no element needs what was stored for another,
+    which the compiler can't see of a result that may lie where an operand does.
     """
     live = [axis for axis, size in enumerate(extents) if not (isinstance(size, int) and size == 1)]
     for axis in range(len(extents)):
@@ -189,6 +195,8 @@ def chunked_loops(text: CText, extents: Sequence[DimLike], body: Callable[[], No
     if len(live) == 1:
         total = text.dim(extents[live[0]])
         name = axis_name(live[0])
+        if independent:
+            text.line(_INDEPENDENT)
         with text.loop(name, f"{total} * chunk / chunks", f"{total} * (chunk + 1) / chunks"):
             body()
         return extents[live[0]]
@@ -202,6 +210,8 @@ def chunked_loops(text: CText, extents: Sequence[DimLike], body: Callable[[], No
             size = text.dim(extents[axis])
             text.line(f"const int64 {axis_name(axis)} = left % {size}; left /= {size};")
         text.line(f"const int64 {axis_name(outer[0])} = {'left' if len(outer) > 1 else 'outer'};")
+        if independent:
+            text.line(_INDEPENDENT)
         with text.loop(axis_name(live[-1]), "0", text.dim(extents[live[-1]])):
             body()
     return count
