@@ -57,12 +57,12 @@ class _Recorder(BlockedElements):
 
     def __init__(self, text: CText, pointers: dict[Instruction, str]) -> None:
         super().__init__(text, pointers, {})
-        self.reads: list[tuple[str, Access]] = []
+        self.loads: list[tuple[str, Access]] = []
 
     def load(self, dtype: DType, pointer: str, access: Access) -> str:
         if dtype is not FLOAT32:
             raise DeclinedError(f"vectors of {dtype}")
-        self.reads.append((pointer, access))
+        self.loads.append((pointer, access))
         return "x"
 
 
@@ -82,7 +82,7 @@ def images_of(module: Module, given: Value | None) -> dict[int, tuple[int | None
         recorder.given[given] = "x"
     recorder.of(root, maps.identity(root.shape))
     found: dict[int, tuple[int | None, ...]] = {}
-    for pointer, access in recorder.reads:
+    for pointer, access in recorder.loads:
         if not any(_mentions_channel(index) for index in access.indices):
             continue
         axes = _image_axes(access)

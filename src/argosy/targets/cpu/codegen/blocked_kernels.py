@@ -57,7 +57,8 @@ def blocked_elementwise(module: Module, images: Mapping[str, Image], layout: Blo
     writer = KernelWriter(module, [FLOAT32])
     with _lines(writer, root.shape, layout):
         store_pixel(writer, images, layout)
-    return writer.kernel(chunk_count(product(root.shape), _pieces(root.shape)), elementwise=True)
+    writer.in_place = writer.read_in_place()
+    return writer.kernel(chunk_count(product(root.shape), _pieces(root.shape)))
 
 
 def blocked_pool(

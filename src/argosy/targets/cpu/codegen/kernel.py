@@ -88,18 +88,16 @@ class KernelWriter:
         self.elements = Elements(self.text, self.pointers)
         self.stored: DimLike | None = None
         """Where the element at hand is stored in the only result, of a kernel that stores each element once."""
+        self.in_place: frozenset[int] = frozenset()
+        """`Kernel.in_place`: for one loop over the result, in which nothing is read again later, `read_in_place`."""
 
     def result(self, index: int = 0) -> str:
         """The C pointer of a result."""
         return f"y{index}"
 
-    def kernel(self, chunks: DimLike, scratch: int = 0, *, elementwise: bool = False) -> Kernel:
-        """The finished kernel.
-
-        `elementwise` says that it is one loop over the result: what is needed of the operands for an element is read
-        then, and never again.
-        """
-        in_place = self.in_place() if elementwise else frozenset()
+    def kernel(self, chunks: DimLike, scratch: int = 0) -> Kernel:
+        """The finished kernel."""
+        in_place = self.in_place
         head = [f"ARGOSY_EXPORT void {ENTRY}(const void *params, int64_t chunk, int64_t chunks, void *scratch) {{"]
         slot = 0
         for parameter in self.module.parameters:
@@ -123,7 +121,7 @@ class KernelWriter:
         text = "\n".join([*head, self.text.text(), "}", ""])
         return Kernel(text, tuple(self.text.symbols), chunks, scratch, in_place=in_place)
 
-    def in_place(self) -> frozenset[int]:
+    def read_in_place(self) -> frozenset[int]:
         """The parameters that are read nowhere but at the place of the result's element, and are as wide, by number."""
         bits = {max(dtype.bits, 8) for dtype in self._results}
         return frozenset(

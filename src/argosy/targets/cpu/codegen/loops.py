@@ -66,13 +66,15 @@ def store_kernel(module: Module, results: Sequence[DType], nests: Sequence[Nest]
                 _store(writer, nest)
 
             if crossed is None:
-                independent = len(nests) == 1 and bool(trial.in_place())
+                independent = len(nests) == 1 and bool(trial.read_in_place())
                 count = chunked_loops(writer.text, whole, body, independent=independent)
             else:
                 count = _crossed_loops(writer.text, whole, crossed, body)
         pieces = dim_max(pieces, count)
         work = product(nest.extents) + work
-    return writer.kernel(chunk_count(work, pieces), elementwise=len(nests) == 1)
+    if len(nests) == 1:
+        writer.in_place = writer.read_in_place()
+    return writer.kernel(chunk_count(work, pieces))
 
 
 def _store(writer: KernelWriter, nest: Nest) -> None:
