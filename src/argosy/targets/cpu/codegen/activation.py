@@ -8,9 +8,9 @@ from argosy.targets.cpu.codegen import scalar
 __all__ = ["activation_text"]
 
 
-def activation_text(name: str, x: str, alpha: float, beta: float, kind: DType) -> str:
-    """`name` (as `ops.recurrent.ACTIVATIONS` has it) of a variable `x` of the compute type `kind`."""
-    a, b, one, zero = (scalar.constant(number, kind) for number in (alpha, beta, 1, 0))
+def activation_text(name: str, x: str, alpha: float, beta: float, kind: DType, lanes: int = 1) -> str:
+    """`name` (as `ops.recurrent.ACTIVATIONS` has it) of a variable `x` of the compute type `kind`, or of `lanes`."""
+    a, b, one, zero = (scalar.constant(number, kind, lanes) for number in (alpha, beta, 1, 0))
     exp, tanh, bounded = f"exp_{kind}", f"tanh_{kind}", f"min_{kind}(max_{kind}"
     texts = {
         "relu": f"max_{kind}({x}, {zero})",
@@ -20,10 +20,10 @@ def activation_text(name: str, x: str, alpha: float, beta: float, kind: DType) -
         # log(1 + exp(x)) without overflow
         "softplus": f"(max_{kind}({x}, {zero}) + log1p_{kind}({exp}(-abs_{kind}({x}))))",
         "affine": f"({a} * {x} + {b})",
-        "leakyrelu": f"({x} < 0 ? {a} * {x} : {x})",
-        "thresholdedrelu": f"({x} > {a} ? {x} : {x} * 0)",
+        "leakyrelu": f"({x} < {zero} ? {a} * {x} : {x})",
+        "thresholdedrelu": f"({x} > {a} ? {x} : {x} * {zero})",
         "scaledtanh": f"({a} * {tanh}({b} * {x}))",
         "hardsigmoid": f"{bounded}({a} * {x} + {b}, {zero}), {one})",
-        "elu": f"({x} < 0 ? {a} * expm1_{kind}({x}) : {x})",
+        "elu": f"({x} < {zero} ? {a} * expm1_{kind}({x}) : {x})",
     }
     return texts[name]

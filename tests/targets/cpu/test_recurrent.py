@@ -1,0 +1,132 @@
+"""Recurrent layers on the CPU agree with the interpreter: sizes around panels and tiles, every option."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pytest
+
+import argosy
+from argosy.artifact.plan import CallStep, StraightBlock
+from argosy.ir import Builder, Module, Program
+from argosy.ir.dtype import dtype
+from argosy.ops.recurrent import GATES, Recurrent
+from tests.targets.cpu.against_ref import check
+from tests.targets.cpu.loops import needs_compiler
+
+pytestmark = needs_compiler
+DEFAULTS = {"rnn": ("tanh",), "gru": ("sigmoid", "tanh"), "lstm": ("sigmoid", "tanh", "tanh")}
+
+
+@dataclass(slots=True)
+class Layer:
+    """A layer, as a module with its arguments."""
+
+    kind: str
+    hidden: int = 19
+    batch: int = 1
+    direction: str = "forward"
+    element: str = "float32"
+    weights: bool = True
+    symbolic: bool = False
+    with_bias: bool = True
+    lengths: bool = False
+    states: bool = False
+    peepholes: bool = False
+    activations: tuple[str, ...] | None = None
+    options: dict[str, Any] = field(default_factory=dict)
+    arguments: list[Any] = field(default_factory=list)
+
+    def module(self) -> Module:
+        rng, steps, inputs = np.random.default_rng(5), 6, 7
+        names = self.activations or DEFAULTS[self.kind] * (2 if self.direction == "bidirectional" else 1)
+        numbers = tuple(0.3 + 0.1 * place for place in range(len(names)))
+        op = Recurrent(self.kind, self.direction, names, numbers, numbers, **self.options)
+        build, rows = Builder(), GATES[self.kind] * self.hidden
+
+        def given(name: str, shape: tuple[int, ...], *, constant: bool = False) -> Any:
+            value = rng.uniform(-0.5, 0.5, shape).astype(dtype(self.element).numpy)
+            if constant:
+                return build.constant(value)
+            self.arguments.append(value)
+            return build.tensor_parameter(name, self.element, self._dims(shape))
+
+        x = given("x", (steps, self.batch, inputs))
+        directions = op.directions
+        w = given("w", (directions, rows, inputs), constant=self.weights)
+        r = given("r", (directions, rows, self.hidden), constant=self.weights)
+        b = given("b", (directions, 2 * rows), constant=self.weights) if self.with_bias else None
+        lengths = None
+        if self.lengths:
+            self.arguments.append(rng.integers(0, steps + 1, self.batch).astype(np.int32))
+            lengths = build.tensor_parameter("lengths", "int32", self._dims((self.batch,)))
+        state = (directions, self.batch, self.hidden)
+        h = given("h", state) if self.states else None
+        c = given("c", state) if self.states and self.kind == "lstm" else None
+        p = given("p", (directions, 3 * self.hidden), constant=self.weights) if self.peepholes else None
+        results = build.add_all(op, x, w, r, b, lengths, h, c, p)
+        return build.module({f"y{place}": result for place, result in enumerate(results)})
+
+    def _dims(self, shape: tuple[int, ...]) -> list[Any]:
+        if not self.symbolic:
+            return list(shape)
+        return ["steps" if size == 6 else "batch" if size == self.batch else size for size in shape]
+
+    def check(self) -> None:
+        """Native code and the interpreter agree."""
+        module = self.module()
+        check(module, [(self.arguments, {"steps": 6, "batch": self.batch} if self.symbolic else {})], str(self))
+
+
+KINDS = ["rnn", "gru", "lstm"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("hidden", [1, 16, 33])
+@pytest.mark.parametrize("batch", [1, 5, 13])
+def test_sizes(kind: str, hidden: int, batch: int) -> None:
+    Layer(kind, hidden, batch, lengths=batch == 13, states=batch != 5).check()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("direction", ["reverse", "bidirectional"])
+def test_directions(kind: str, direction: str) -> None:
+    Layer(kind, batch=9, direction=direction, lengths=True, states=True, symbolic=True).check()
+    Layer(kind, batch=2, direction=direction, weights=False).check()
+
+
+@pytest.mark.parametrize("element", ["float16", "bfloat16", "float64"])
+def test_element_types(element: str) -> None:
+    Layer("lstm", element=element, batch=3, states=True).check()
+    Layer("gru", element=element, batch=3, options={"linear_before_reset": True}).check()
+
+
+@pytest.mark.parametrize("with_bias", [True, False])
+def test_gru_that_resets_after_the_product(with_bias: bool) -> None:
+    for direction in ("forward", "bidirectional"):
+        options = {"linear_before_reset": True}
+        Layer("gru", batch=4, with_bias=with_bias, direction=direction, options=options, lengths=True).check()
+
+
+def test_options_of_lstm() -> None:
+    Layer("lstm", batch=4, peepholes=True, states=True, options={"clip": 0.4}).check()
+    Layer("lstm", batch=4, peepholes=True, states=True, direction="bidirectional", weights=False).check()
+    Layer("lstm", batch=4, options={"input_forget": True}, with_bias=False).check()
+
+
+@pytest.mark.parametrize(
+    "names", [("relu", "softsign"), ("hardsigmoid", "leakyrelu"), ("elu", "softplus"), ("affine", "scaledtanh")]
+)
+def test_activations(names: tuple[str, ...]) -> None:
+    Layer("gru", batch=2, activations=names).check()
+    Layer("gru", batch=2, activations=(*names, "sigmoid", "thresholdedrelu"), direction="bidirectional").check()
+
+
+def test_a_run_packs_no_weights() -> None:
+    """A run is the product of the inputs, perhaps their packing, and the steps."""
+    artifact = argosy.compile(Program(Layer("lstm", 64, 3).module()), targets=("cpu",), strict=True)
+    (block,) = artifact.plan(artifact.variants[0].key).body
+    assert isinstance(block, StraightBlock)
+    assert sum(isinstance(step, CallStep) for step in block.steps) <= 3
