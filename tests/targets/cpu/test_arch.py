@@ -44,6 +44,13 @@ def test_a_row_says_how_wide_its_vectors_are(arch: CpuArch) -> None:
 
 
 @every_arch
+def test_a_row_has_no_smaller_cache_than_its_parent(arch: CpuArch) -> None:
+    assert arch.second_cache % 65536 == 0
+    if arch.parent:
+        assert arch.second_cache >= ARCHS[arch.parent].second_cache
+
+
+@every_arch
 def test_the_compiler_knows_the_row(arch: CpuArch) -> None:
     (made,) = compile_objects([host_runtime()], arch.code)
     assert len(made) > 1000

@@ -46,6 +46,8 @@ CASES: list[tuple[str, Sequence[int], Sequence[int], dict[str, Any]]] = [
     ("groups of 4", (1, 64, 14, 14), (64, 4, 3, 3), {"pads": 1, "group": 16}),
     ("groups across blocks", (1, 136, 9, 9), (136, 34, 1, 1), {"group": 4}),
     ("groups of 10", (1, 20, 14, 14), (30, 10, 3, 3), {"group": 2}),
+    ("an image beyond the second cache", (1, 64, 60, 90), (40, 64, 3, 3), {"strides": 2}),
+    ("weights beyond the second cache", (1, 260, 6, 6), (272, 260, 3, 3), {"pads": 1, "strides": 2}),
     ("no images", (0, 16, 8, 8), (16, 16, 3, 3), {}),
 ]
 SIZES = ("batch", "", "height", "width", "depth")
@@ -89,7 +91,7 @@ def test_windows(note: str, x: Sequence[int], weight: Sequence[int], fields: dic
 
 
 @pytest.mark.parametrize("accuracy", ["exact", "standard", "relaxed"])
-@pytest.mark.parametrize("size", [(12, 12), (13, 15), (7, 7), (2, 3)], ids=str)
+@pytest.mark.parametrize("size", [(30, 33), (12, 12), (13, 15), (7, 7), (2, 3)], ids=str)
 def test_accuracies(accuracy: str, size: tuple[int, int]) -> None:
     """Direct sums, F(2 x 2) and F(4 x 4), with tiles that hang over the image."""
     build = Builder()
@@ -103,6 +105,35 @@ def test_accuracies(accuracy: str, size: tuple[int, int]) -> None:
     (expected,) = Interpreter(module).run(arguments, Env())
     limit = 1e-4 if accuracy == "relaxed" else 1e-5
     np.testing.assert_allclose(found["y"], expected, limit, limit)
+
+
+SCALED: list[tuple[Sequence[int], Sequence[int], dict[str, Any]]] = [
+    ((1, 32, 14, 15), (48, 32, 3, 3), {"pads": 1}),
+    ((2, 24, 9, 9), (40, 24, 1, 1), {"strides": 2}),
+    ((1, 40, 9, 9), (40, 1, 3, 3), {"pads": 1, "group": 40}),
+    ((1, 24, 9, 9), (36, 8, 3, 3), {"group": 3}),
+    ((1, 5, 30), (7, 5, 4), {}),
+    ((1, 5, 4, 6, 7), (6, 5, 2, 2, 2), {}),
+]
+
+
+@pytest.mark.parametrize(("x", "weight", "fields"), SCALED, ids=[str(case[1:]) for case in SCALED])
+@pytest.mark.parametrize("bias", [False, True], ids=["bare", "with bias"])
+def test_scales_behind_a_convolution(
+    x: Sequence[int], weight: Sequence[int], fields: dict[str, Any], *, bias: bool
+) -> None:
+    """A normalisation, then a scale and a shift of all channels."""
+    build = Builder()
+    source = build.tensor_parameter("x", "float32", [SIZES[0], *x[1:]])
+    operands = [build.constant(image(weight[:1]))] if bias else []
+    result = build.add(convolution(len(x), fields), source, build.constant(weights(weight)), *operands)
+    numbers = [
+        build.constant(array.reshape(-1, *(1,) * (len(x) - 2)))
+        for array in (image(weight[:1]), np.abs(image(weight[:1])) + 0.5, image(weight[:1]))
+    ]
+    normal = build.pointwise(lambda v, m, s, t: (v - m) * s + t, result, *numbers)
+    moved = build.pointwise(lambda v: (1.5 - v) / 3.0, normal)
+    check(build.module({"y": build.pointwise(lambda v: v.max(0.0), moved)}), [([image(x)], {SIZES[0]: x[0]})])
 
 
 @pytest.mark.parametrize("kind", ["float16", "bfloat16", "float64"])

@@ -24,7 +24,8 @@ class CpuArch:
     """A CPU level for one operating system.
 
     `cpu` is the compiler's name of it; `vector_bits` and `vector_registers` say what its vector unit holds; `rank`
-    orders the levels of a family, the higher the better; `parent` is the level that it extends.
+    orders the levels of a family, the higher the better; `second_cache` is what the second cache of a core holds on
+    most CPUs of the level, in bytes: blocks of work are sized by it; `parent` is the level that it extends.
     """
 
     name: str
@@ -34,6 +35,7 @@ class CpuArch:
     vector_bits: int
     vector_registers: int
     rank: int
+    second_cache: int
     words: str
     parent: str = ""
     features: frozenset[str] = field(default_factory=frozenset)
@@ -64,17 +66,32 @@ class CpuArch:
         return Requirements(features=tuple(sorted(self.features)))
 
 
+_KIB: Final = 1024
+_MIB: Final = 1024 * _KIB
+
+
 def _row(
-    name: str, cpu: str, bits: int, registers: int, words: str, parent: CpuArch | None = None, *, more: str = "",
-    family: str = "", isa: str = "", flags: tuple[str, ...] = (),
+    name: str, cpu: str, bits: int, registers: int, cache: int, words: str, parent: CpuArch | None = None, *,
+    more: str = "", family: str = "", isa: str = "", flags: tuple[str, ...] = (),
 ) -> CpuArch:  # fmt: skip
     """A row: `more` are the features beyond the parent's, which also gives what is left out."""
     features = frozenset(more.split())
     if parent is None:
-        return CpuArch(name, family, isa, cpu, bits, registers, len(features), words, "", features, flags=flags)
+        return CpuArch(name, family, isa, cpu, bits, registers, len(features), cache, words, "", features, flags=flags)
     features |= parent.features
     return CpuArch(
-        name, parent.family, parent.isa, cpu, bits, registers, len(features), words, parent.name, features, flags=flags
+        name,
+        parent.family,
+        parent.isa,
+        cpu,
+        bits,
+        registers,
+        len(features),
+        cache,
+        words,
+        parent.name,
+        features,
+        flags=flags,
     )
 
 
@@ -82,40 +99,40 @@ def _row(
 _WIDE: Final = ("-mprefer-vector-width=512",)
 
 _V2: Final = _row(
-    "x86-64-v2", "x86_64_v2", 128, 16, "any x86-64 CPU since about 2009",
+    "x86-64-v2", "x86_64_v2", 128, 16, 256 * _KIB, "any x86-64 CPU since about 2009",
     family="cpu-x86-64", isa="x86_64", more="sse3 ssse3 sse41 sse42 popcnt cx16 sahf",
 )  # fmt: skip
 _V3: Final = _row(
-    "x86-64-v3", "x86_64_v3", 256, 16, "AVX2: Haswell, Zen and later", _V2,
+    "x86-64-v3", "x86_64_v3", 256, 16, 512 * _KIB, "AVX2: Haswell, Zen and later", _V2,
     more="avx avx2 fma f16c bmi bmi2 lzcnt movbe xsave",
 )  # fmt: skip
 _V4: Final = _row(
-    "x86-64-v4", "x86_64_v4", 512, 32, "AVX-512: Skylake-SP, Zen 4 and later", _V3,
+    "x86-64-v4", "x86_64_v4", 512, 32, _MIB, "AVX-512: Skylake-SP, Zen 4 and later", _V3,
     more="avx512f avx512bw avx512cd avx512dq avx512vl", flags=_WIDE,
 )  # fmt: skip
 _SERVER: Final = (
     "avx512ifma avx512vbmi avx512vbmi2 avx512vnni avx512bitalg avx512vpopcntdq avx512bf16 gfni vaes vpclmulqdq"
 )
-_ZEN4: Final = _row("znver4", "znver4", 512, 32, "AMD Zen 4 and later", _V4, more=f"{_SERVER} sse4a", flags=_WIDE)
+_ZEN4: Final = _row("znver4", "znver4", 512, 32, _MIB, "AMD Zen 4 and later", _V4, more=f"{_SERVER} sse4a", flags=_WIDE)
 _SAPPHIRE_RAPIDS: Final = _row(
-    "sapphirerapids", "sapphirerapids", 512, 32, "Intel Sapphire Rapids and later", _V4,
+    "sapphirerapids", "sapphirerapids", 512, 32, 2 * _MIB, "Intel Sapphire Rapids and later", _V4,
     more=f"{_SERVER} avx512fp16 avxvnni",
     flags=_WIDE,
 )  # fmt: skip
 _N1: Final = _row(
-    "neoverse-n1", "neoverse_n1", 128, 32, "Armv8.2 servers: Graviton 2, Ampere Altra",
+    "neoverse-n1", "neoverse_n1", 128, 32, _MIB, "Armv8.2 servers: Graviton 2, Ampere Altra",
     family="cpu-aarch64", isa="aarch64", more="neon fp16 dotprod lse rdm rcpc crc",
 )  # fmt: skip
 _M1: Final = _row(
-    "apple-m1", "apple_m1", 128, 32, "Apple M1 and later", _N1,
+    "apple-m1", "apple_m1", 128, 32, 3 * _MIB, "Apple M1 and later", _N1,
     more="fp16fml complxnum jsconv rcpcimmo lse2",
 )  # fmt: skip
 _V1: Final = _row(
-    "neoverse-v1", "neoverse_v1", 128, 32, "Armv8.4 servers with SVE: Graviton 3", _N1,
+    "neoverse-v1", "neoverse_v1", 128, 32, _MIB, "Armv8.4 servers with SVE: Graviton 3", _N1,
     more="fp16fml complxnum jsconv rcpcimmo lse2 bf16 i8mm sve",
 )  # fmt: skip
 _V2_ARM: Final = _row(
-    "neoverse-v2", "neoverse_v2", 128, 32, "Armv9 servers: Graviton 4, Grace", _V1, more="sve2 svebitperm"
+    "neoverse-v2", "neoverse_v2", 128, 32, _MIB, "Armv9 servers: Graviton 4, Grace", _V1, more="sve2 svebitperm"
 )
 
 _LEVELS: Final = (_V2, _V3, _V4, _ZEN4, _SAPPHIRE_RAPIDS, _N1, _M1, _V1, _V2_ARM)

@@ -17,7 +17,7 @@ from argosy.passes.manager import Phase
 from argosy.targets.base import TARGETS, ArchInfo, Lowered, Target
 from argosy.targets.cpu.arch import ARCHS, CpuArch, find_cpu, native
 from argosy.targets.cpu.lower import lower_module
-from argosy.targets.cpu.pipeline import PIPELINE
+from argosy.targets.cpu.pipeline import pipeline
 from argosy.targets.cpu.sources import variant_sources
 from argosy.toolchains.zig import compile_objects, link, zig_version
 
@@ -62,8 +62,7 @@ class CpuTarget(Target):
         return bool(self.level)
 
     def pipeline(self, options: CompileOptions) -> Sequence[Phase]:
-        del options
-        return PIPELINE
+        return pipeline(options)
 
     def lower(self, module: Module, options: CompileOptions) -> Lowered:
         row = self.row

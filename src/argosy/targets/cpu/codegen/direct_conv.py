@@ -25,7 +25,7 @@ from argosy.targets.cpu.codegen.copying import decompose, share
 from argosy.targets.cpu.codegen.element import DeclinedError, op_of, present
 from argosy.targets.cpu.codegen.kernel import ENTRY, Kernel, KernelWriter, chunk_count
 from argosy.targets.cpu.codegen.reorder import zero_halo
-from argosy.targets.cpu.codegen.tile import Depth, Tile, balanced, depth_of, micro_function
+from argosy.targets.cpu.codegen.tile import AHEAD, Depth, Tile, balanced, depth_of, lines_ahead, micro_function
 from argosy.targets.cpu.layout import LANES, Blocked
 
 __all__ = ["Channels", "Window", "conv_kernel", "pack_weights", "weights_type"]
@@ -180,14 +180,27 @@ class _Tiling:
         return _Tiling(lines, -(-width // parts), parts, ceildiv(count, lines))
 
 
+def _walks_panels_first(window: Window, tile: Tile, source: Blocked, cache: int) -> bool:
+    """Whether all panels are summed for a tile before the next tile, rather than all tiles for a panel.
+
+    What is walked within stays in the second cache of `cache` bytes if it takes at most half of it, and is read once
+    from beyond; so the weights are if they fit and the image does not. Else each panel is read once.
+    """
+    weights = product(weights_type(window, window.result[1], tile).shape) * FLOAT32.bits // 8
+    image = product(source.kind((1, *window.source[1:])).shape) * FLOAT32.bits // 8
+    if isinstance(weights, Dim):
+        return False
+    return weights <= cache // 2 and (isinstance(image, Dim) or image > cache // 2)
+
+
 def conv_kernel(
     module: Module, anchor: Instruction, window: Window, tile: Tile, source: Blocked, images: Mapping[str, Image],
-    result: Blocked,
+    result: Blocked, cache: int,
 ) -> Kernel:  # fmt: skip
     """The convolution of the blocked image `temporary0` with the packed weights `temporary1`.
 
     `temporary2`, where the anchor has a bias, is that in blocks. `module` is the part of the op behind the anchor;
-    `images` are those of its parameters that are blocked, by pointer.
+    `images` are those of its parameters that are blocked, by pointer; the second cache holds `cache` bytes.
     """
     bias = len(anchor.operands) > 2 and anchor.operands[2] is not None
     writer = KernelWriter(module, [FLOAT32], [FLOAT32] * (3 if bias else 2))
@@ -196,14 +209,19 @@ def conv_kernel(
     tiling = _Tiling.of(shape, tile, source.steps(window.source[2:]))
     panels = ceildiv(shape[1], tile.columns)
     blocks = ceildiv(shape[1], LANES)
-    total = panels * shape[0] * tiling.groups * tiling.parts
-    functions, calls = _functions(window, tile, tiling, source, text)
+    tiles = shape[0] * tiling.groups * tiling.parts
+    total = panels * tiles
+    panels_first = _walks_panels_first(window, tile, source, cache)
+    ahead = 0 if panels_first else lines_ahead(tile, tiles)
+    functions, calls = _functions(window, tile, tiling, source, text, ahead)
     plane = text.dim(result.plane(shape[2:]))
     with share(writer, "unit", total):
-        text.line(f"const int64 part = unit % {text.dim(tiling.parts)}, rest = unit / {text.dim(tiling.parts)};")
-        text.line(f"const int64 group = rest % {text.dim(tiling.groups)};")
-        text.line(f"const int64 i0 = rest / {text.dim(tiling.groups)} % {text.dim(shape[0])};")
-        text.line(f"const int64 panel = rest / {text.dim(tiling.groups)} / {text.dim(shape[0])};")
+        inner = panels if panels_first else tiles
+        text.line(f"const int64 inner = unit % {text.dim(inner)}, outer = unit / {text.dim(inner)};")
+        text.line(f"const int64 panel = {'inner' if panels_first else 'outer'};")
+        text.line(f"const int64 place = {'outer' if panels_first else 'inner'};")
+        text.line(f"const int64 part = place % {text.dim(tiling.parts)}, rest = place / {text.dim(tiling.parts)};")
+        text.line(f"const int64 group = rest % {text.dim(tiling.groups)}, i0 = rest / {text.dim(tiling.groups)};")
         if not result.is_bare:
             with text.block("if (part == 0 && group == 0)"), text.loop("v", "0", str(tile.vectors)):
                 text.line(f"const int64 block = panel * {tile.vectors} + v;")
@@ -214,6 +232,10 @@ def conv_kernel(
         _tile_place(text, window, tiling, source)
         step = text.dim(product(window.kernel) * channels)
         text.line(f"const float32 *restrict b = temporary1 + panel * {step} * {tile.columns};")
+        if ahead:
+            # Behind the last panel nothing is read, only fetched.
+            own = f"inner * {text.dim(ceildiv(channels, LANES) * product(window.kernel) * ahead * LANES)}"
+            text.line(f"const int64 next = (int64)(b + {step} * {tile.columns} + {own});")
         text.line(f"float32x16 sums[{tile.rows * tile.vectors}];")
         with text.block("switch (lines * 64 + pixels)"):
             for (lines, pixels), call in calls.items():
@@ -260,7 +282,7 @@ def _tile_place(text: CText, window: Window, tiling: _Tiling, source: Blocked) -
 
 
 def _functions(
-    window: Window, tile: Tile, tiling: _Tiling, source: Blocked, text: CText
+    window: Window, tile: Tile, tiling: _Tiling, source: Blocked, text: CText, ahead: int
 ) -> tuple[str, dict[tuple[int, int], str]]:
     """Functions for the sizes that tiles may have, as text, and the call for each."""
     shape, channels, spatial = window.result, Channels.of(window, tile).depth, window.source[2:]
@@ -274,8 +296,8 @@ def _functions(
     heights = {tiling.lines}
     if isinstance(count, int) and count % tiling.lines:
         heights.add(count % tiling.lines)
-    parameters: list[str] = []
-    arguments: list[str] = []
+    parameters = list(AHEAD) if ahead else []
+    arguments = ["next", str(ahead)] if ahead else []
 
     def number(name: str, size: DimLike) -> str:
         if isinstance(size, int):

@@ -28,6 +28,7 @@ __all__ = [
     "Tile",
     "balanced",
     "depth_of",
+    "lines_ahead",
     "micro_function",
     "tile_for",
     "vector_type",
@@ -39,6 +40,8 @@ _MOST_ROWS: Final = 24
 _USUAL: Final = 2
 _SHAPES: Final = {2: 1.0, 3: 1.01, 1: 1.06}
 """Vectors that a tile may be wide, with what a column costs: the narrow one reads more numbers for each."""
+_MOST_SHARES: Final = 32
+"""Tiles of a panel from which fetching ahead no longer pays: the first tile, which waits, is few of them."""
 _CHAINS: Final = 8
 """Sums that must be in flight so that none waits for the one before."""
 _VECTORS: Final = {
@@ -108,6 +111,17 @@ def depth_of(size: DimLike, name: str = "depth") -> tuple[str, str]:
     if isinstance(size, Dim):
         return f"{name} / {BLOCK}", f"{name} % {BLOCK}"
     return str(size // BLOCK), str(size % BLOCK)
+
+
+def lines_ahead(tile: Tile, tiles: DimLike) -> int:
+    """Cache lines of the next panel of float32 that each of a panel's `tiles` fetches for every block that it sums.
+
+    The first tile of a panel waits for its weights, the others have them at hand: if all of them fetch a share of the
+    next panel, memory works all the time. 0 where that does not pay.
+    """
+    if isinstance(tiles, Dim) or not 0 < tiles <= _MOST_SHARES:
+        return 0
+    return -(-BLOCK * tile.vectors // tiles)
 
 
 RESUME: Final = "more"

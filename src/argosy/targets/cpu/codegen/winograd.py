@@ -31,14 +31,14 @@ from argosy.targets.cpu.codegen.copying import share
 from argosy.targets.cpu.codegen.direct_conv import Window
 from argosy.targets.cpu.codegen.kernel import ENTRY, Kernel, KernelWriter, chunk_count
 from argosy.targets.cpu.codegen.reorder import zero_halo
-from argosy.targets.cpu.codegen.tile import Depth, Tile, balanced, depth_of, micro_function
+from argosy.targets.cpu.codegen.tile import AHEAD, Depth, Tile, balanced, depth_of, lines_ahead, micro_function
 from argosy.targets.cpu.layout import LANES, Blocked
 
 __all__ = ["Transform", "Winograd", "pack_winograd", "winograd_kernel", "winograd_type"]
 
 Matrix = tuple[tuple[Fraction, ...], ...]
-_SCRATCH: Final = 768 * 1024
-"""Bytes for what lies between the stages: the greater part of a second cache of 1 MiB."""
+_SHARE: Final = Fraction(7, 8)
+"""Of the second cache, for what lies between the stages."""
 
 
 def _matrix(text: str) -> Matrix:
@@ -78,11 +78,12 @@ TRANSFORMS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Winograd:
-    """A convolution by F(m x m, 3 x 3), with register tiles of `tile`."""
+    """A convolution by F(m x m, 3 x 3), with register tiles of `tile`, for a second cache of `cache` bytes."""
 
     window: Window
     transform: Transform
     tile: Tile
+    cache: int
 
     @property
     def halo(self) -> Blocked:
@@ -125,9 +126,18 @@ class Winograd:
 
     @property
     def together(self) -> int:
-        """Tiles that go through the stages together."""
+        """Tiles that go through the stages together.
+
+        All weights are read once for each group of tiles. Where they fit beside what lies between the stages they
+        stay at hand, and small groups do; else the fewer groups, the better.
+        """
         one = self.places * (self.blocks * LANES + self.panels * self.tile.columns) * 4
-        most = max(self.tile.rows // 2, min(4 * self.tile.rows, _SCRATCH // one))
+        room = int(self.cache * _SHARE)
+        weights = self.places * self.channels * self.panels * self.tile.columns * 4
+        most = 4 * self.tile.rows
+        if weights <= room // 2:
+            room -= weights
+        most = max(self.tile.rows // 2, min(most, room // one))
         most = most // self.tile.rows * self.tile.rows or most
         total = product(self.grid)
         if isinstance(total, Dim):
@@ -262,19 +272,24 @@ def _products(text: CText, winograd: Winograd) -> str:
     blocks, tail = depth_of(winograd.channels)
     parts, size, larger = balanced(winograd.together, tile.rows)
     depth = Depth(blocks, tail, str(winograd.together * LANES))
+    ahead = lines_ahead(tile, parts)
+    matrix_size = winograd.channels * tile.columns
     functions = ""
     for rows in {size, size + 1} if larger else {size}:
         offsets = [str(row * LANES) for row in range(rows)]
-        functions += micro_function(f"rows{rows}", FLOAT32, offsets, tile.vectors, depth)
+        functions += micro_function(f"rows{rows}", FLOAT32, offsets, tile.vectors, depth, AHEAD if ahead else ())
     with text.loop("place", "0", str(winograd.places)), text.loop("panel", "0", str(winograd.panels)):
         matrix = f"(place * {winograd.panels} + panel)"
-        text.line(f"const float32 *b = temporary1 + {matrix} * {winograd.channels * tile.columns};")
+        text.line(f"const float32 *b = temporary1 + {matrix} * {matrix_size};")
         begin = 0
         for part in range(parts):
             rows = size + (part < larger)
             a = f"(const float32 *)(v + place * {winograd.place_step} + {begin})"
             to = f"m + ({matrix} * {winograd.together} + {begin}) * {tile.vectors}"
-            text.line(f"{ENTRY}_rows{rows}({a}, b, {to});")
+            # Behind the last panel nothing is read, only fetched.
+            next_share = matrix_size + part * winograd.blocks * ahead * LANES
+            following = f", (int64)(b + {next_share}), {ahead}" if ahead else ""
+            text.line(f"{ENTRY}_rows{rows}({a}, b, {to}{following});")
             begin += rows
     return functions
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
 from argosy.ir.dtype import FLOAT32
 from argosy.ir.module import Module, Parameter, Value
 from argosy.ir.types import TensorType
 from argosy.targets.cpu.codegen.blocked_elements import Image, images_of
+from argosy.targets.cpu.codegen.convolution_cost import direct_cycles, winograd_cycles
 from argosy.targets.cpu.codegen.depthwise import (
     LONGEST,
     depthwise_kernel,
@@ -39,9 +40,6 @@ __all__ = [
     "packed_bias",
     "preferred_image",
 ]
-
-_LARGE: Final = 12
-"""Pixels across from which the larger tiles of F(4 x 4) pay: below, too many of them hang over."""
 
 
 class _BlockedConvolution(Solution):
@@ -139,7 +137,8 @@ class DirectConvolution(_BlockedConvolution):
         self, problem: Problem, config: Tile, module: Module, source: Blocked, images: dict[str, Image], layout: Blocked
     ) -> Kernel:
         anchor = problem.anchor_instruction
-        return conv_kernel(module, anchor, Window.of(anchor), config, source, images, layout)
+        cache = problem.arch.second_cache
+        return conv_kernel(module, anchor, Window.of(anchor), config, source, images, layout, cache)
 
 
 @register_solution
@@ -192,14 +191,16 @@ class WinogradConvolution(_BlockedConvolution):
         counts = (window.source[1], window.result[1])
         if any(not isinstance(count, int) or count < LANES for count in counts):
             return "it has too few channels"
-        return ""
+        tile, arch = tile_for(problem.arch, FLOAT32, window.result[1]), problem.arch
+        mine, direct = winograd_cycles(self.configs(problem)[0], arch), direct_cycles(window, tile, arch)
+        return f"it takes about {mine} cycles, the direct sum {direct}" if direct <= mine else ""
 
     def configs(self, problem: Problem) -> Sequence[Winograd]:
-        window = Window.of(problem.anchor_instruction)
-        tile = tile_for(problem.arch, FLOAT32, window.result[1])
-        large = all(not isinstance(size, int) or size >= _LARGE for size in window.result[2:])
-        sizes = (4, 2) if problem.options.accuracy == "relaxed" and large else (2,)
-        return tuple(Winograd(window, TRANSFORMS[size], tile) for size in sizes)
+        window, arch = Window.of(problem.anchor_instruction), problem.arch
+        tile = tile_for(arch, FLOAT32, window.result[1])
+        sizes = (4, 2) if problem.options.accuracy == "relaxed" else (2,)
+        found = (Winograd(window, TRANSFORMS[size], tile, arch.second_cache) for size in sizes)
+        return sorted(found, key=lambda config: winograd_cycles(config, arch))
 
     def halo(self, problem: Problem, config: Winograd) -> Blocked:
         return config.halo

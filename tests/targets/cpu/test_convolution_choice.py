@@ -1,0 +1,54 @@
+"""Which way to convolve the cost model takes, where both ways were measured; and that it says why."""
+
+from __future__ import annotations
+
+import pytest
+
+from argosy.ir.dim import DimLike, Symbol, symbol_dim
+from argosy.ir.dtype import FLOAT32
+from argosy.targets.cpu.arch import ARCHS
+from argosy.targets.cpu.codegen.convolution_cost import direct_cycles, winograd_cycles
+from argosy.targets.cpu.codegen.direct_conv import Window
+from argosy.targets.cpu.codegen.tile import tile_for
+from argosy.targets.cpu.codegen.winograd import TRANSFORMS, Winograd
+
+SIZE = symbol_dim(Symbol("size"))
+
+MEASURED: list[tuple[str, int, int, DimLike, int, str]] = [
+    # Milliseconds of one core: direct, F(2 x 2). On Zen 4 from GFLOP/s of the same layers.
+    ("sapphirerapids", 512, 512, 7, 2, "direct"),  # 1.65, 1.76: F(2 x 2) waits for weights
+    ("sapphirerapids", 256, 256, 14, 2, "winograd"),  # 1.45, 0.78
+    ("sapphirerapids", 128, 128, 28, 2, "winograd"),  # 1.45, 0.72
+    ("sapphirerapids", 64, 64, 56, 2, "winograd"),  # 1.45, 0.78
+    ("znver4", 64, 64, 56, 4, "winograd"),  # 2.1, 0.7
+    ("znver4", 128, 128, 28, 4, "winograd"),  # 2.1, 0.6
+    ("znver4", 512, 512, 28, 2, "winograd"),
+    ("x86-64-v3", 128, 128, 28, 2, "winograd"),
+    ("neoverse-n1", 128, 128, 28, 2, "winograd"),
+    ("sapphirerapids", 64, 64, SIZE, 2, "winograd"),
+    ("sapphirerapids", 16, 16, 2, 2, "direct"),  # a tile of sums is hardly more than the call
+]
+
+
+@pytest.mark.parametrize(("level", "channels", "outputs", "size", "transform", "better"), MEASURED)
+def test_the_model_takes_what_is_faster(
+    level: str, channels: int, outputs: int, size: DimLike, transform: int, better: str
+) -> None:
+    arch = ARCHS[level]
+    dims = ((1, channels, size, size), (1, outputs, size, size))
+    window = Window(*dims, (3, 3), (1, 1), (1, 1), (1, 1), (1, 1))
+    tile = tile_for(arch, FLOAT32, outputs)
+    winograd = Winograd(window, TRANSFORMS[transform], tile, arch.second_cache)
+    cheaper = winograd_cycles(winograd, arch) < direct_cycles(window, tile, arch)
+    assert better == ("winograd" if cheaper else "direct")
+
+
+@pytest.mark.parametrize("level", sorted(ARCHS))
+def test_what_lies_between_the_stages_fits(level: str) -> None:
+    """All groups of tiles are of one size, and what they need fits into the second cache."""
+    arch = ARCHS[level]
+    for channels, outputs, size in ((64, 64, 56), (256, 256, 14), (128, 32, 28), (48, 200, 33)):
+        window = Window((1, channels, size, size), (1, outputs, size, size), (3, 3), (1, 1), (1, 1), (1, 1), (1, 1))
+        winograd = Winograd(window, TRANSFORMS[2], tile_for(arch, FLOAT32, outputs), arch.second_cache)
+        one = winograd.places * (winograd.blocks * 16 + winograd.panels * winograd.tile.columns) * 4
+        assert winograd.together * one <= arch.second_cache or winograd.together <= winograd.tile.rows
