@@ -85,6 +85,8 @@ class DiskCache:
         """What the folder holds, most recently used first."""
         found = []
         for path, status in self._files():
+            if path.name.startswith("."):
+                continue  # a write that is going on, or was interrupted
             try:
                 with path.open("rb") as file:
                     header = _header(file.readline(_LINE_LIMIT))

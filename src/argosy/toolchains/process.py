@@ -48,6 +48,8 @@ class Finished:
         """The end in words, for a tool that failed."""
         if self.timed_out:
             return "it took too long and was stopped"
+        if self.status == -signal.SIGKILL:
+            return "it was killed, by somebody or because memory ran out (fewer --jobs need less)"
         if self.status < 0:
             return f"it was killed by signal {-self.status}"
         return f"it ended with status {self.status}"

@@ -10,10 +10,12 @@ that many sources share is parsed once. Headers of intrinsics cost 200 ms: gener
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import importlib.util
 import json
 import logging
+import os
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -51,6 +53,9 @@ _LONG_HEAD: Final = 4096
 _SHARED: Final = 3
 """Sources that must share a head, and its length, for it to be worth parsing once."""
 _DIAGNOSTICS: Final = 5
+_MORE_DISK: Final = "free some disk space, or name another folder in TMPDIR"
+_DISK_FAULTS: Final = tuple(map(os.strerror, (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO)))
+"""What clang and lld say where the disk refuses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +174,7 @@ def link(objects: Sequence[bytes], target: CodeTarget, *, limits: Limits = DEFAU
         command = (zig_program(), *linker(target), *names)
         ended = run_tool(command, folder=folder, environment=_environment(folder), limits=limits)
         if ended.status:
+            _blame_disk(ended)
             raise CompileError(f"linking failed: {_first(ended)}", where=target.cpu)
         return (folder / _LINKED).read_bytes()
 
@@ -229,6 +235,7 @@ class _Compiler:
         with_head = () if head is None else ("-Xclang", "-include-pch", "-Xclang", head)
         ended = self._run((*words, *with_head), folder, _OBJECT)
         if ended.status:
+            _blame_disk(ended)
             hint = _reproducer(source.head + source.text, words)
             raise CompileError(f"the C compiler refused it: {_first(ended)}", where=source.name, hint=hint)
         return (folder / _OBJECT).read_bytes()
@@ -238,6 +245,13 @@ class _Compiler:
         if ended.status == 0 and not (folder / made).is_file():
             return replace(ended, status=1)
         return ended
+
+
+def _blame_disk(ended: Finished) -> None:
+    """Raise EnvironmentError_ where a tool failed because the disk refused what it wrote."""
+    for fault in _DISK_FAULTS:
+        if fault in ended.errors:
+            raise EnvironmentError_(f"the compiler can't write its files: {fault}", hint=_MORE_DISK)
 
 
 def _first(ended: Finished) -> str:
@@ -269,7 +283,7 @@ def _scratch_folder() -> Iterator[Path]:
         raise EnvironmentError_(
             f"can't write temporary files: {error.strerror or error}",
             where=str(error.filename or ""),
-            hint="free some disk space, or name another folder in TMPDIR",
+            hint=_MORE_DISK,
         ) from error
 
 
