@@ -178,7 +178,7 @@ def test_a_process_that_is_killed_while_it_fills_the_cache_spoils_nothing(
     assert list(empty_cache.rglob("*.part"))
     assert argosy_cache_entries(call) == 0
     compiled(call, model, output)
-    assert call("cache", "prune", "--size", "0").code == GOOD
+    assert call("cache", "prune", "--limit", "0").code == GOOD
     assert not list(empty_cache.rglob("*.part"))
 
 
