@@ -43,7 +43,19 @@ def test_strings_to_numbers(element: str, texts: list[str], expected: list[Any])
     np.testing.assert_array_equal(found, np.array(expected).astype(dtype(element).numpy))
 
 
-@pytest.mark.parametrize(("element", "text"), [("float32", "Hello"), ("int8", ""), ("int64", "inf")])
+@pytest.mark.parametrize(
+    ("element", "text"),
+    [
+        ("float32", "Hello"),
+        ("int8", ""),
+        ("int64", "inf"),
+        ("int8", "128"),
+        ("uint2", "4"),
+        ("uint64", "-1"),
+        ("int4", "-9"),
+        ("int64", "1e19"),
+    ],
+)
 def test_strings_that_are_no_numbers(element: str, text: str) -> None:
     with pytest.raises(ModelError, match=f"the string '{text}' is no number that fits {element}"):
         ParseNumbers(dtype(element)).evaluate(words(text))

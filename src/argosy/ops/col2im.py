@@ -12,7 +12,7 @@ import numpy as np
 from argosy.errors import ModelError
 from argosy.ir import dim as dims
 from argosy.ir.dim import DimLike
-from argosy.ir.dtype import dtype_of
+from argosy.ir.dtype import STRING, dtype_of
 from argosy.ir.module import Value
 from argosy.ir.op import Op, fresh, register
 from argosy.ir.types import Type
@@ -41,6 +41,8 @@ class Col2Im(Op):
         x, image, block = (present(operand) for operand in operands)
         if x.rank != 3:
             raise ModelError(f"the columns are {x.type}, expected rank 3: batch, channels × block size, blocks")
+        if x.dtype is STRING:
+            raise ModelError("strings have no sum, expected columns of numbers")
         sizes, blocks = steering(None, image), steering(None, block)
         rank = length(image) if sizes is None else len(sizes)
         if rank is None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from argosy.errors import ModelError
 from argosy.ir.dim import Dim, DimLike, floordiv
-from argosy.ir.dtype import Array, dtype_of
+from argosy.ir.dtype import STRING, Array, dtype_of
 from argosy.ir.module import Value
 from argosy.ir.op import Op, fresh, register
 from argosy.ir.types import Dims, Type
@@ -94,6 +94,8 @@ class Resize(Op):
         x, _, scales, sizes = (*operands, None, None, None)[:4]
         tensor = present(x).tensor
         self._check()
+        if tensor.dtype is STRING and (self.mode != "nearest" or self.coordinates == "tf_crop_and_resize"):
+            raise ModelError(f"strings can't be resized by {self.mode} in {self.coordinates}, expected nearest")
         axes = self._axes(tensor.rank)
         known_sizes = steering(self.sizes, sizes)
         known_scales = steering(None, scales) if self.scales is None else self.scales
@@ -140,7 +142,7 @@ class Resize(Op):
             region = tuple(float(entry) for entry in np.ravel(roi))
         plan = self._plan(x.shape, given_scales, given_sizes, region)
         dtype = dtype_of(x.dtype)
-        wide = dtype.compute.numpy if dtype.is_float else np.dtype(np.float64)
+        wide = dtype.compute.numpy if dtype.kind in ("float", "complex") else np.dtype(np.float64)
         result = x if self.mode == "nearest" else x.astype(wide)
         for entry in plan:
             # An axis that keeps its size is left alone, unless a region of it is asked for.

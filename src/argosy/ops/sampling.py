@@ -93,7 +93,7 @@ class GridSample(Op):
     A place is given from -1 to 1, the last axis first. With `align_corners` these are the centres of the
     outermost elements, else their outer edges. `mode` is nearest (ties to even), linear or cubic;
     `padding` says what lies outside: zeros, border or reflection. Short floats are computed in float32,
-    integers in float64 and truncated.
+    integers in float64 and truncated; nearest takes elements of any type as they are.
     """
 
     name = "grid_sample"
@@ -109,8 +109,11 @@ class GridSample(Op):
             raise ModelError(f"the grid is {grid.type}, which does not fit {x.type}")
         if differ(x.shape[0], grid.shape[0]):
             raise ModelError(f"the batch of x is {x.shape[0]}, that of the grid {grid.shape[0]}")
-        if not (x.dtype.is_float or x.dtype.is_integer) or not grid.dtype.is_float:
-            raise ModelError(f"expected numbers and a grid of floats, found {x.dtype} and {grid.dtype}")
+        if (self.mode != "nearest" and x.dtype.kind in ("string", "bool")) or not grid.dtype.is_float:
+            raise ModelError(
+                f"there is no sampling {self.mode!r} of {x.dtype} at places of {grid.dtype}",
+                hint="places are floats; strings and bools are only sampled by nearest",
+            )
         return (TensorType(x.dtype, (*x.shape[:2], *grid.shape[1:-1])),)
 
     def infer_unranked(self, *operands: Value | None) -> tuple[Type, ...]:
@@ -122,21 +125,32 @@ class GridSample(Op):
     def evaluate(self, *values: Any) -> tuple[Any, ...]:
         x, grid = values
         dtype = dtype_of(x.dtype)
-        wide = x.astype(dtype.compute.numpy if dtype.is_float else np.dtype(np.float64), copy=False)
         points = grid.astype(dtype_of(grid.dtype).compute.numpy, copy=False)
         spatial = x.shape[2:]
         shape = (*x.shape[:2], *grid.shape[1:-1])
         if 0 in shape or 0 in spatial:
-            return (np.zeros(shape, x.dtype),)
+            return (_zeros(shape, x),)
         places = [
             self._place(points[..., len(spatial) - 1 - axis].reshape(x.shape[0], -1), size)
             for axis, size in enumerate(spatial)
         ]
         if self.mode == "nearest":
-            taps: list[_Taps] = [[(axis.astype(np.int64), None)] for axis in places]
-        else:
-            taps = [_linear_taps(axis) if self.mode == "linear" else _cubic_taps(axis) for axis in places]
+            return (self._nearest(x, [axis.astype(np.int64) for axis in places]).reshape(shape),)
+        wide = x.astype(np.float64 if dtype.is_integer else dtype.compute.numpy, copy=False)
+        taps = [_linear_taps(axis) if self.mode == "linear" else _cubic_taps(axis) for axis in places]
         return (convert(_gather(wide, taps, self._outside).reshape(shape), dtype),)
+
+    def _nearest(self, x: Array, places: list[Array]) -> Array:
+        """The elements at whole places [N, L] of each axis as [N, C, L], of any type."""
+        place: Array = np.zeros((), np.int64)
+        inside: Array | None = None
+        for given, size in zip(places, x.shape[2:], strict=True):
+            index, mask = self._outside(given, size)
+            place = place * size + index
+            inside = mask if inside is None or mask is None else inside & mask
+        flat = x.reshape(*x.shape[:2], math.prod(x.shape[2:]))
+        found = np.take_along_axis(flat, place[:, None], axis=2)
+        return found if inside is None else np.where(inside[:, None], found, _zeros((), x))
 
     def _place(self, points: Array, size: int) -> Array:
         """Places in elements of an axis of `size`, near enough for an integer."""
@@ -157,6 +171,11 @@ class GridSample(Op):
         if self.padding == "reflection":
             index = _reflect(index.astype(np.float64), *self._edges(size)).astype(np.int64)
         return np.clip(index, 0, size - 1), None
+
+
+def _zeros(shape: tuple[int, ...], like: Array) -> Array:
+    """Zeros, or empty strings, of the type of `like`."""
+    return np.full(shape, "", object) if like.dtype == object else np.zeros(shape, like.dtype)
 
 
 def _reflect(places: Array, low: float, high: float) -> Array:

@@ -9,7 +9,7 @@ import numpy as np
 
 from argosy.errors import ModelError
 from argosy.ir.dim import Dim
-from argosy.ir.dtype import Array, dtype_of
+from argosy.ir.dtype import STRING, Array, dtype_of
 from argosy.ir.module import Value
 from argosy.ir.op import Op, register
 from argosy.ir.types import Type
@@ -72,6 +72,8 @@ def _check(operands: tuple[Value | None, ...], reduction: str) -> None:
         raise ModelError(f"the updates are {updates.dtype}, expected {x.dtype} as of the data")
     if reduction not in REDUCTIONS:
         raise ModelError(f"the reduction is {reduction!r}, expected one of {', '.join(REDUCTIONS)}")
+    if reduction != "none" and (x.dtype is STRING or (x.dtype.kind == "complex" and reduction in ("max", "min"))):
+        raise ModelError(f"the reduction {reduction!r} is not defined for {x.dtype}")
 
 
 @register

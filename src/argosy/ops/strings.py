@@ -72,7 +72,11 @@ class ParseNumbers(Op):
     def _parse(self, text: str) -> float | int | bool:
         try:
             if self.dtype.is_integer:
-                return _parse_integer(text)
+                number = _parse_integer(text)
+                least = -(1 << (self.dtype.bits - 1)) if self.dtype.kind == "int" else 0
+                if not least <= number < least + (1 << self.dtype.bits):
+                    raise OverflowError
+                return number
             return bool(float(text)) if self.dtype.kind == "bool" else float(text)
         except (ValueError, OverflowError):
             raise ModelError(f"the string {text!r} is no number that fits {self.dtype}") from None

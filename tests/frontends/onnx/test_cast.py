@@ -45,6 +45,15 @@ def test_exponents_are_rounded_as_asked(source: Any, mode: str, expected: list[i
     np.testing.assert_array_equal(found.astype(np.float32), expected)
 
 
+def test_exponents_of_what_does_not_fit() -> None:
+    """The two columns of the standard's table."""
+    x = np.array([0, np.nan, np.inf, 3e38, 1e-39], np.float32)
+    saturated = run("Cast", x, to=TO.FLOAT8E8M0, round_mode="up", saturate=1).astype(np.float64)
+    np.testing.assert_array_equal(saturated, [2.0**-127, np.nan, 2.0**127, 2.0**127, 2.0**-127])
+    plain = run("Cast", x[:4], to=TO.FLOAT8E8M0, round_mode="nearest", saturate=0).astype(np.float64)
+    np.testing.assert_array_equal(plain, [np.nan] * 4)
+
+
 def test_integers_wrap_and_floats_truncate() -> None:
     np.testing.assert_array_equal(run("Cast", np.array([200, -129], np.int16), to=TO.INT8), [-56, 127])
     np.testing.assert_array_equal(run("Cast", np.array([-1.9, 2.9], np.float32), to=TO.INT32), [-1, 2])

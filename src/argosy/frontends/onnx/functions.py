@@ -13,7 +13,7 @@ from argosy.errors import ModelError
 from argosy.frontends.onnx.domains import Opsets, canonical_domain
 from argosy.frontends.onnx.node import node_label
 from argosy.frontends.onnx.protos import ELEMENT_TYPES
-from argosy.ir.dtype import DType
+from argosy.ir.dtype import BOOL, FLOAT32, FLOAT64, INT64, DType
 from argosy.ir.module import Value
 from argosy.ir.types import SequenceType, TensorType, Type
 
@@ -127,12 +127,71 @@ def _context_body(
 ) -> onnx.FunctionProto:
     import onnx  # noqa: PLC0415
 
-    types = [b"" if value is None else _type_message(value.type).SerializeToString() for value in inputs]
-    text = schema.get_context_dependent_function_with_opset_version(version, node.SerializeToString(), types)
+    types = [onnx.TypeProto() if value is None else _type_message(value.type) for value in inputs]
+    inside, outside = _bridged(node.op_type, [kind.tensor_type.elem_type for kind in types])
+    for index, element in inside.items():
+        types[index].tensor_type.elem_type = element
+    messages = [kind.SerializeToString() for kind in types]
+    text = schema.get_context_dependent_function_with_opset_version(version, node.SerializeToString(), messages)
     body = onnx.FunctionProto.FromString(text)
     if not body.node:
         raise ModelError(f"the standard gives no body of {node.op_type} for these inputs")
+    for index, element in inside.items():
+        _cast_input(body, index, element)
+    for index, element in outside.items():
+        _cast_output(body, index, element)
     return body
+
+
+def _bridged(op: str, elements: list[int]) -> tuple[dict[int, int], dict[int, int]]:
+    """The element types to cast inputs to, and outputs from, where the body that ONNX makes is wrong for those given.
+
+    CenterCropPad mixes a shape of int32 with int64. Attention multiplies queries and keys of one type with values of
+    another, and puts minus infinity into a mask of integers. Elements are numbers of TensorProto, 0 for an absent one.
+    """
+    if op == "CenterCropPad":
+        return ({1: _NUMBERS[INT64]} if elements[1] != _NUMBERS[INT64] else {}), {}
+    if op != "Attention" or len(elements) < 3:
+        return {}, {}
+    like = {0: 0, 1: 0, 2: 2, 4: 0, 5: 2}  # queries, keys, values, past keys and values
+    given = {index: elements[index] for index in like if index < len(elements) and elements[index]}
+    if any(element != elements[like[index]] for index, element in given.items()):
+        return {}, {}  # an error, which the body finds
+    inside, outside = {}, {}
+    wide = elements[0]
+    if elements[0] != elements[2]:
+        wide = _NUMBERS[FLOAT64 if _NUMBERS[FLOAT64] in given.values() else FLOAT32]
+        inside = dict.fromkeys(given, wide)
+        outside = {0: elements[0], 1: elements[0], 2: elements[2], 3: elements[0]}
+    if elements[3:4] and elements[3] not in (0, _NUMBERS[BOOL], wide):
+        inside[3] = wide
+    return inside, outside
+
+
+def _cast_input(body: onnx.FunctionProto, index: int, element: int) -> None:
+    """Let the body take input `index` in any type, and cast it to the one that it was made for."""
+    from onnx import helper  # noqa: PLC0415
+
+    name = body.input[index]
+    body.input[index] = f"{name}_given"
+    nodes = [helper.make_node("Cast", [body.input[index]], [name], to=element), *body.node]
+    del body.node[:]
+    body.node.extend(nodes)
+
+
+def _cast_output(body: onnx.FunctionProto, index: int, element: int) -> None:
+    """Cast output `index` of the body to a type, where the body gives it."""
+    from onnx import helper  # noqa: PLC0415
+
+    if index >= len(body.output) or not any(body.output[index] in entry.output for entry in body.node):
+        return
+    name, inner = body.output[index], f"{body.output[index]}_computed"
+    for entry in body.node:
+        for names in (entry.input, entry.output):
+            for position, found in enumerate(names):
+                if found == name:
+                    names[position] = inner
+    body.node.append(helper.make_node("Cast", [inner], [name], to=element))
 
 
 def _type_message(kind: Type) -> onnx.TypeProto:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argosy.frontends.onnx.node import Node
 from argosy.frontends.onnx.registry import onnx_op
-from argosy.ir.dtype import INT32
+from argosy.ir.dtype import FLOAT64, INT32
 from argosy.ir.formula import Expr
 from argosy.ir.module import Value
 from argosy.ops.matmul import Dot
@@ -32,6 +32,8 @@ def gemm(node: Node) -> Value:
     c = node.optional(2)
     if not a.rank == b.rank == 2:
         node.fail(f"A and B must have rank 2, found {a.type} and {b.type}")
+    if a.dtype.is_integer and not (alpha.is_integer() and beta.is_integer()):
+        return _fraction_of_integers(node, node.add(Dot(), a, b), alpha, c, beta)
     if c is None or beta == 0.0:
         return scaled_dot(node, a, b, alpha)
     result, wide = a.dtype, a.dtype.compute
@@ -51,6 +53,15 @@ def gemm(node: Node) -> Value:
 def MatMulInteger(node: Node) -> Value:
     """(A - a_zero_point) (B - b_zero_point) with int32 sums; zero points per tensor, row of A or column of B."""
     return integer_dot(node, node.input(0), node.optional(2), node.input(1), node.optional(3))
+
+
+def _fraction_of_integers(node: Node, product: Value, alpha: float, c: Value | None, beta: float) -> Value:
+    """Integers times a factor that is none: computed in float64 and truncated, as in onnx.reference."""
+    if c is None:
+        return node.pointwise(lambda p: (p.convert(FLOAT64) * alpha).convert(product.dtype), product)
+    return node.pointwise(
+        lambda p, q: (p.convert(FLOAT64) * alpha + q.convert(FLOAT64) * beta).convert(product.dtype), product, c
+    )
 
 
 def integer_dot(node: Node, a: Value, a_zero: Value | None, b: Value, b_zero: Value | None) -> Value:

@@ -209,10 +209,10 @@ def _into_groups(node: Node, x: Value, groups: int) -> Value:
 
 @onnx_op("RMSNormalization", since=23)
 def RMSNormalization(node: Node) -> Value:
-    """`x / sqrt(mean(x²) + epsilon) * scale` over the axes from `axis` on."""
-    x = node.input(0)
+    """`x / sqrt(mean(x²) + epsilon) * scale` over the axes from `axis` on, in the type of the scale."""
+    x, scale = node.input(0), node.input(1)
     axes = range(normalize_axis(node.attr_int("axis", -1), x.rank), x.rank)
-    return root_mean_square(node, stashed(node, x), axes, node.attr_float("epsilon", 1e-5), node.input(1), x.dtype)[0]
+    return root_mean_square(node, stashed(node, x), axes, node.attr_float("epsilon", 1e-5), scale, scale.dtype)[0]
 
 
 def root_mean_square(

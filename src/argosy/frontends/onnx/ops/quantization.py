@@ -11,6 +11,7 @@ from argosy.frontends.onnx.registry import CONTRIB, onnx_op
 from argosy.ir.dtype import FLOAT32, INT32, UINT8, DType
 from argosy.ir.formula import Expr
 from argosy.ir.module import Value
+from argosy.ops.matmul import Dot
 from argosy.ops.quantize import Dequantize, Quantize
 from argosy.ops.reduce import Reduce
 from argosy.ops.shapes import normalize_axis
@@ -141,6 +142,24 @@ def quantized_conv(node: Node, x: Value) -> Value:
 def QLinearMatMul(node: Node) -> Value:
     """A product of quantised matrices, quantised again; scales and zero points per tensor, row of a or column of b."""
     a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero = (node.input(index) for index in range(8))
-    sums = integer_dot(node, a, a_zero, b, b_zero)
     rows = _placed(node, a_scale, a.rank - 2, a.rank)
+    if any(kind.is_float for kind in (a.dtype, b.dtype, y_zero.dtype)):
+        left = _without_zero(node, a, _placed(node, a_zero, a.rank - 2, a.rank))
+        sums = node.add(Dot(), left, _without_zero(node, b, b_zero))
+        factors = (node.builder.convert(factor, FLOAT32) for factor in (rows, b_scale))
+        product = node.pointwise(lambda s, p, q: s * p * q, sums, *factors)
+        return node.add(
+            Quantize(y_zero.dtype, axis=max(product.rank - 1, 0)),
+            product,
+            node.builder.convert(y_scale, FLOAT32),
+            y_zero,
+        )
+    sums = integer_dot(node, a, a_zero, b, b_zero)
     return _requantized(node, sums, (rows, y_scale, b_scale), y_zero, y_zero.dtype)
+
+
+def _without_zero(node: Node, x: Value, zero_point: Value) -> Value:
+    """`x - zero_point` in float32, where one of the tensors of a product holds eight-bit floats."""
+    if zero_point.dtype is not x.dtype:
+        node.fail(f"the zero point of a tensor of {x.dtype} has type {zero_point.dtype}")
+    return node.pointwise(lambda value, zero: value.convert(FLOAT32) - zero.convert(FLOAT32), x, zero_point)

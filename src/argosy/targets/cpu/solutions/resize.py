@@ -33,6 +33,13 @@ class ResizePasses(LoneOp):
     name = "resize passes"
     anchors = frozenset({"resize"})
 
+    def applies(self, problem: Problem) -> str:
+        declined = super().applies(problem)
+        if not declined and problem.module.results[0].dtype.kind == "complex":
+            (instruction,) = problem.module.instructions
+            declined = "" if op_of(instruction, Resize).mode == "nearest" else "the passes add up real numbers"
+        return declined
+
     def lower(self, problem: Problem, config: Any, steps: Steps) -> None:
         define_sizes(problem, steps, resize_sizes)
         module = problem.module

@@ -19,6 +19,7 @@ __all__ = ["GridSamples"]
 
 _TAPS = {"nearest": 1, "linear": 2, "cubic": 4}
 _CUBIC_A = -0.75
+_EXACT_BITS = 53
 
 
 @register_solution
@@ -27,6 +28,18 @@ class GridSamples(LoneOp):
 
     name = "grid samples"
     anchors = frozenset({"grid_sample"})
+
+    def applies(self, problem: Problem) -> str:
+        declined = super().applies(problem)
+        if declined:
+            return declined
+        (instruction,) = problem.module.instructions
+        dtype = problem.module.results[0].dtype
+        if dtype.kind == "complex":
+            return "the loop adds up real numbers"
+        if op_of(instruction, GridSample).mode == "nearest" and dtype.is_integer and dtype.bits > _EXACT_BITS:
+            return f"the loop computes in float64, which does not hold every {dtype}"
+        return ""
 
     def lower(self, problem: Problem, config: Any, steps: Steps) -> None:
         self.call(problem, steps, _grid_sample(problem.module))
