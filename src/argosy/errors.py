@@ -61,6 +61,12 @@ class ArgosyError(Exception):
         self.args = (self.what, self.where, self.hint)
         return self
 
+    def advise(self, hint: str) -> ArgosyError:
+        """The same error with `hint`, where it has none of its own."""
+        self.hint = self.hint or hint
+        self.args = (self.what, self.where, self.hint)
+        return self
+
     def __reduce__(self) -> tuple[object, ...]:
         return (_rebuild, (type(self), self.what, self.where, self.hint))
 

@@ -88,7 +88,11 @@ def test_element_types(dtype: Any) -> None:
     [
         ("ij,jk->ik", [tensor("float32", 2, 3)], "has 2 terms, found 1"),
         ("ij->i", [tensor("float32", 2, 3, 4)], "'ij' of 'ij->i' does not fit"),
-        ("ij,jk->ik", [tensor("float32", 2, 3), tensor("float32", 4, 5)], "3 and 4 do not broadcast"),
+        (
+            "ij,jk->ik",
+            [tensor("float32", 2, 3), tensor("float32", 4, 5)],
+            "label 'j' of 'ij,jk->ik' has the sizes 3 and 4",
+        ),
         ("ij,jk->ik", [tensor("float32", 2, 3), tensor("float64", 3, 5)], "float32, float64"),
         ("...i->i", [tensor("float32", 2, 3)], "'...' in an operand, but not in the result"),
     ],

@@ -130,5 +130,5 @@ def test_optionals() -> None:
 def test_what_is_no_sequence() -> None:
     with pytest.raises(ModelError, match=r"found float32\[2\], expected a sequence"):
         infer(SequenceLength(), tensor("float32", 2))
-    with pytest.raises(ModelError, match=r"float32\[2\] on one path and int8\[2\] on another"):
+    with pytest.raises(ModelError, match=r"a sequence would hold float32\[2\] and int8\[2\]"):
         infer(SequenceConstruct(), tensor("float32", 2), tensor("int8", 2))

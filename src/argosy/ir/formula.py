@@ -130,7 +130,7 @@ def _step_dtype(step: Step, args: Sequence[DType | None]) -> DType:
             hint="convert them to one type, in ONNX with Cast",
         )
     if _KINDS[first.kind] not in primitive.domain:
-        raise ModelError(f"{step.primitive} is not defined for {first}")
+        raise ModelError(f"{step.primitive} is not defined for {first}", hint=_expected(primitive.domain))
     for ref in refs:
         if isinstance(ref, Constant) and not _fits(ref.value, first):
             raise ModelError(f"the constant {ref.value} beside {first} is no {first}")
@@ -141,6 +141,11 @@ def _step_dtype(step: Step, args: Sequence[DType | None]) -> DType:
             raise ModelError("convert needs a target type")
         return step.dtype
     return first
+
+
+def _expected(domain: str) -> str:
+    words = {letter: word for word, letter in _KINDS.items() if word != "uint"}
+    return f"it takes {' or '.join(words[letter] for letter in domain)}: convert its operands, in ONNX with Cast"
 
 
 def _fits(value: Scalar, dtype: DType) -> bool:

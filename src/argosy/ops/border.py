@@ -89,4 +89,4 @@ class Border:
 
 
 def _different(inside: tuple[Type, ...]) -> ModelError:
-    return ModelError(f"a value is {' on one path and '.join(map(str, inside))} on another, expected one type")
+    return ModelError(f"found {' and '.join(map(str, inside))}, expected one type")

@@ -15,7 +15,7 @@ import numpy as np
 from argosy.errors import InternalError, ModelError
 from argosy.ir import dim as dims
 from argosy.ir.dim import Dim, DimLike
-from argosy.ir.dtype import Array
+from argosy.ir.dtype import BOOL, Array
 from argosy.ir.interpreter import run_module
 from argosy.ir.module import Module, Value
 from argosy.ir.op import Env, Op, fresh, register
@@ -34,6 +34,15 @@ def _types(module: Module) -> tuple[Type, ...]:
 
 def _border(operands: Sequence[Value | None]) -> Border:
     return Border(symbol_names(operand.type for operand in operands if operand is not None))
+
+
+def _merged(border: Border, index: int, first: Type, second: Type) -> Type:
+    """The type of result `index` of an If."""
+    try:
+        return border.type(first, second)
+    except ModelError:
+        found = f"{first} in then_branch and {second} in else_branch"
+        raise ModelError(f"result {index} is {found}, expected one type", hint="give one of them a Cast") from None
 
 
 def _truth(value: Any) -> bool:
@@ -70,7 +79,8 @@ class If(Op):
     def infer(self, *operands: Value | None) -> tuple[Type, ...]:
         first, second = _types(self.then_branch), _types(self.else_branch)
         if len(first) != len(second):
-            raise ModelError(f"the branches give {len(first)} and {len(second)} results, expected as many")
+            found = f"{len(first)} and {len(second)} results"
+            raise ModelError(f"the branches give {found}, expected as many", hint="let both give the same values")
         expected = 1 + len(self.then_branch.parameters) + len(self.else_branch.parameters)
         if len(operands) != expected:
             raise InternalError(f"if has {len(operands)} operands, expected {expected}")
@@ -81,7 +91,7 @@ class If(Op):
         if condition.known is not None and condition.known.size == 1:
             # The other branch is never taken, whatever its types are.
             return tuple(border.type(kind) for kind in (first if condition.known.reshape(-1)[0] else second))
-        return tuple(border.type(*pair) for pair in zip(first, second, strict=True))
+        return tuple(_merged(border, index, *pair) for index, pair in enumerate(zip(first, second, strict=True)))
 
     def evaluate(self, *values: Any) -> tuple[Any, ...]:
         return self.evaluate_in(Env(), *values)
@@ -115,6 +125,10 @@ class Loop(Op):
 
     def infer(self, *operands: Value | None) -> tuple[Type, ...]:
         self._check(operands)
+        again = self.body.results[0].type
+        if not (isinstance(again, TensorType) and again.dtype is BOOL):
+            hint = "its results are the condition, the carried values, the scan outputs"
+            raise ModelError(f"the body gives the condition {again}, expected one bool", hint=hint)
         border = _border(operands)
         results = _types(self.body)
         kinds = [border.type(p.types[0]) for p in self.body.parameters[2 : 2 + self.carried]]

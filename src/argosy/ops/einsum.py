@@ -104,13 +104,20 @@ class Einsum(Op):
                     del dims[:spare]
                 else:
                     size = dims.pop(0)
-                    sizes[label] = broadcast_dim(sizes[label], size) if label in sizes else size
+                    sizes[label] = self._joined(label, sizes[label], size) if label in sizes else size
         result: list[DimLike] = []
         for label in equation.result:
             result.extend(batch if label == _ELLIPSIS else (sizes[label],))
         if batch and _ELLIPSIS not in equation.result:
             raise ModelError(f"the equation {self.equation!r} has '...' in an operand, but not in the result")
         return (TensorType(dtype, tuple(result)),)
+
+    def _joined(self, label: str, left: DimLike, right: DimLike) -> DimLike:
+        try:
+            return broadcast_dim(left, right)
+        except ModelError:
+            what = f"the label {label!r} of {self.equation!r} has the sizes {left} and {right}, expected one"
+            raise ModelError(what) from None
 
     def infer_unranked(self, *operands: Value | None) -> tuple[Type, ...]:
         parse_equation(self.equation)

@@ -49,7 +49,8 @@ class Random(Op):
 
     def infer(self, *operands: Value | None) -> tuple[Type, ...]:
         if self.distribution not in ("uniform", "normal") or not self.dtype.is_float:
-            raise ModelError(f"there are no {self.distribution!r} random numbers of {self.dtype}")
+            what = f"there are no {self.distribution!r} random numbers of {self.dtype}"
+            raise ModelError(what, hint="draw numbers of a float type: of ONNX's ops, by the attribute 'dtype'")
         like = operands[0] if operands else None
         if self.dims is not None:
             return (TensorType(self.dtype, self.dims),)

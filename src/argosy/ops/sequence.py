@@ -7,6 +7,7 @@ element to element, so that each element taken out gets fresh ones.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,6 +47,15 @@ def _sequence(operand: Value | None) -> SequenceType:
     return kind
 
 
+def _common(kinds: Sequence[Type]) -> Type:
+    """The type of the elements of a sequence."""
+    try:
+        return Border(frozenset()).type(*kinds) if len(kinds) > 1 else kinds[0]
+    except ModelError:
+        found = " and ".join(dict.fromkeys(map(str, kinds)))
+        raise ModelError(f"a sequence would hold {found}, expected elements of one type") from None
+
+
 def _taken_out(kind: Type) -> Type:
     """The type of one element: symbolic dims of the element type are another size for each."""
     places = itertools.count()
@@ -75,7 +85,7 @@ class SequenceConstruct(Op):
             if self.element is None:
                 raise ModelError("an empty sequence has no element type")
             return (SequenceType(self.element),)
-        return (SequenceType(Border(frozenset()).type(*kinds) if len(kinds) > 1 else kinds[0]),)
+        return (SequenceType(_common(kinds)),)
 
     def evaluate(self, *values: Any) -> tuple[Any, ...]:
         return (list(values),)
@@ -90,7 +100,7 @@ class SequenceInsert(Op):
 
     def infer(self, *operands: Value | None) -> tuple[Type, ...]:
         element, value = _sequence(operands[0]).element, present(operands[1]).type
-        return (SequenceType(element if element == value else Border(frozenset()).type(element, value)),)
+        return (SequenceType(element if element == value else _common([element, value])),)
 
     def evaluate(self, *values: Any) -> tuple[Any, ...]:
         sequence, value, position = (*values, None)[:3]

@@ -67,7 +67,9 @@ def test_ranks_that_differ_become_unknown() -> None:
 
 
 def test_element_types_must_agree() -> None:
-    with pytest.raises(ModelError, match=r"a value is float32\[N, 4\] on one path and float64\[N, 4\] on another"):
+    with pytest.raises(
+        ModelError, match=r"result 0 is float32\[N, 4\] in then_branch and float64\[N, 4\] in else_branch"
+    ):
         program(BRANCHES.format(then="a = Identity(x)", other="b = Cast<to = 11>(x)"))
 
 
@@ -206,7 +208,7 @@ def test_a_carried_value_whose_rank_changes_is_unranked() -> None:
 
 
 def test_a_carried_value_must_keep_its_element_type() -> None:
-    with pytest.raises(ModelError, match="a carried value is float32.* before an iteration and int32"):
+    with pytest.raises(ModelError, match="carried value 0 is float32.* before an iteration and int32"):
         program(LOOP.format(trips="trips", go="", body="again = Identity(c) next = Cast<to = 6>(s) out = Identity(x)"))
 
 

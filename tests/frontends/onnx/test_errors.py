@@ -18,6 +18,7 @@ from onnx import ModelProto, TensorProto
 
 from argosy.errors import ArgosyError, InternalError, ModelError, UnsupportedError
 from argosy.frontends.onnx import ImportOptions, load
+from argosy.options import Dimensions
 from tests.conformance.cases import load_cases
 
 
@@ -129,6 +130,19 @@ FAULTS = {
         "Conv (node 0 → 'y')", "which is not UTF-8",
         change=lambda model: setattr(model.graph.node[0].attribute[0], "s", b"\xff\xfe"),
     ),
+    "attribute of an op that has none": Fault(
+        "g (float[2] x) => (float[2] y) { y = Relu<slope = 0.5>(x) }", "Relu (node 0 → 'y')",
+        "Relu (opset 17) has no attribute 'slope'", "it has no attributes",
+    ),
+    "element type that is none": Fault(
+        "g (float[2] x) => (float[2] y) { y = Cast<to = 99>(x) }", "Cast (node 0 → 'y'): attribute 'to'",
+        "unknown element type number 99", "1 = float32",
+    ),
+    "two values of a constant": Fault(
+        "g (float[2] x) => (float[2] y) { y = Constant<value_float = 1.0, value_int = 2>() }",
+        "Constant (node 0 → 'y')",
+        "has the attributes value_float, value_int, expected one that gives the value", "leave one",
+    ),
     # ---- inputs and outputs of nodes
     "type that the op does not take": Fault(
         "g (string[2] x) => (float[2] y) { y = Exp(x) }", "Exp (node 0 → 'y')",
@@ -168,6 +182,30 @@ FAULTS = {
         "g (float[2] x) => (float[2] y) { y, z = Abs(x) }", "Abs (node 0 → 'y')",
         "has 2 outputs, Abs (opset 17) gives at most 1",
     ),
+    "sequence for a tensor": Fault(
+        "g (float[2] x) => (float[2] y) { q = SequenceConstruct(x) y = Abs(q) }", "Abs (node 1 → 'y')",
+        "input 0 ('q') is seq(tensor(float)), Abs (opset 17) takes tensor(", "SequenceAt",
+    ),
+    "sequence of several types": Fault(
+        "g (float[2] x, int64[2] z) => (seq(float[2]) y) { y = SequenceConstruct(x, z) }",
+        "SequenceConstruct (node 0 → 'y')", "a sequence would hold float32[2] and int64[2]", "'z': int64[2] (an input)",
+    ),
+    "integers for a function of floats": Fault(
+        "g (int64[2] x) => (int64[2] y) { y = Sqrt(x) }", "Sqrt (node 0 → 'y')", "sqrt is not defined for int64",
+        "it takes float: convert its operands, in ONNX with Cast",
+    ),
+    "random numbers that are integers": Fault(
+        "g (int64[2] x) => (int64[2] y) { y = RandomNormalLike(x) }", "RandomNormalLike (node 0 → 'y')",
+        "there are no 'normal' random numbers of int64", "'dtype'",
+    ),
+    "scales and sizes": Fault(
+        "g (float[1, 1, 2] x) => (float[1, 1, 2] y) { y = Resize(x) }", "Resize (node 0 → 'y')",
+        "has neither scales nor sizes, expected one of them", "empty tensor",
+    ),
+    "op that is deprecated": Fault(
+        "g (float[2] x, float[1] s) => (float[2] y) { y = Upsample(x, s) }", "Upsample (node 0 → 'y')",
+        "Upsample is deprecated since opset 10, and no op of 17", "leave out --strict-onnx", strict=True,
+    ),
     # ---- names
     "value that nobody gives": Fault(
         "g (float[2] x, float[2] weight) => (float[2] y) { y = Add(x, wieght) }", "Add (node 0 → 'y')",
@@ -177,15 +215,16 @@ FAULTS = {
         "g (float[2] x) => (float[2] y1) { y0 = Abs(x) }", "output 'y1'", "no node, input or initializer gives it",
     ),
     "name clash of nodes": Fault(
-        "g (float[2] x) => (float[2] y) { y = Abs(x) y = Neg(x) }", "Neg (node 1 → 'y')", "the name 'y' is given twice",
-        "rename",
+        "g (float[2] x) => (float[2] y) { y = Abs(x) y = Neg(x) }", "Neg (node 1 → 'y')",
+        "the name 'y' is given twice, before by Abs (node 0 → 'y')", "rename",
     ),
     "name clash with an input": Fault(
-        "g (float[2] x) => (float[2] x) { x = Abs(x) }", "Abs (node 0 → 'x')", "the name 'x' is given twice", "rename"
+        "g (float[2] x) => (float[2] x) { x = Abs(x) }", "Abs (node 0 → 'x')",
+        "the name 'x' is given twice, before by an input", "rename",
     ),
     "name clash of initializers": Fault(
         "g (float[2] x) => (float[2] y) <float[2] w = {1, 2}, float[2] w = {1, 2}> { y = Add(x, w) }",
-        "initializer 'w'", "the name 'w' is given twice", "rename",
+        "initializer 'w'", "the name 'w' is given twice, before by an initializer", "rename",
     ),
     "inputs of one name": Fault(
         "g (float[2] x, float[2] x) => (float[2] y) { y = Abs(x) }", "input 1", "the name 'x' is given twice", "rename"
@@ -225,7 +264,28 @@ FAULTS = {
         "needs the rank of its inputs, which is not known here", "--input-shape", kind=UnsupportedError,
         change=lambda model: model.graph.input[0].type.tensor_type.ClearField("shape"),
     ),
+    "what an error about shapes shows": Fault(
+        "g (float[2, 3] x) => (float[2, 3] y) <int64[1] n = {9}> { a = Abs(x) y, i = TopK(a, n) }",
+        "TopK (node 1 → 'y')", "k is 9, expected 0..3, the size of axis 1",
+        "check what it reads: X = 'a': float32[2, 3], K = 'n': int64[1] (a constant)",
+    ),
+    "label of two sizes": Fault(
+        'g (float[2, 3] x) => (float[2, 3] y) { y = Einsum<equation = "ij,jk->ik">(x, x) }', "Einsum (node 0 → 'y')",
+        "the label 'j' of 'ij,jk->ik' has the sizes 3 and 2, expected one",
+    ),
+    "parameters of other channels": Fault(
+        "g (float[1, 3, 2] x, float[5] s) => (float[1, 3, 2] y) { y = BatchNormalization(x, s, s, s, s) }",
+        "BatchNormalization (node 0 → 'y')", "scale is float32[5], expected [3]",
+    ),
+    "shape of an output": Fault(
+        "g (float[2] x) => (float[3] y) { y = Abs(x) }", "output 'y'", "is declared [3], but has the shape [2]",
+        "leave out --strict-onnx", strict=True,
+    ),
     # ---- inputs, constants, external data
+    "input of no type": Fault(
+        ONE, "input 'x'", "has no element type", "1 = float32",
+        change=lambda model: setattr(model.graph.input[0].type.tensor_type, "elem_type", 0),
+    ),
     "input without a type": Fault(
         ONE, "input 'x'", "has no type", "tensor type", change=lambda model: model.graph.input[0].ClearField("type")
     ),
@@ -259,7 +319,7 @@ FAULTS = {
     "branches of different types": Fault(
         "g (bool c, float[2] x) => (float[2] y) { y = If(c) <" + THEN +
         ", else_branch = b () => (int64[2] q) { q = Cast<to = 7>(x) }> }",
-        "If (node 0 → 'y')", "float32[2] on one path and int64[2] on another",
+        "If (node 0 → 'y')", "result 0 is float32[2] in then_branch and int64[2] in else_branch", "Cast",
     ),
     "branches of different lengths": Fault(
         "g (bool c, float[2] x) => (float[2] y) { y = If(c) <" + THEN + ", else_branch = b () => () { }> }",
@@ -297,12 +357,27 @@ FAULTS = {
     "loop that changes a type": Fault(
         "g (int64 m, float[2] x) => (float[2] y) { y = Loop(m, , x) <body = b (int64 i, bool c, float[2] a)"
         " => (bool d, int64[2] p) { d = Identity(c) p = Cast<to = 7>(a) }> }",
-        "Loop (node 0 → 'y')", "float32[2] before an iteration and int64[2] after it",
+        "Loop (node 0 → 'y')", "carried value 0 is float32[2] before an iteration and int64[2] after it", "Cast",
     ),
     "inputs of a body of one name": Fault(
         "g (int64 m, float[2] x) => (float[2] y) { y = Loop(m, , x) <body = b (int64 i, bool i, float[2] a)"
         " => (bool d, float[2] p) { d = Identity(i) p = Abs(a) }> }",
         "Loop (node 0 → 'y')/body: input 1", "the name 'i' is given twice", "rename",
+    ),
+    "loop with a condition that is no bool": Fault(
+        "g (int64 m, float[2] x) => (float[2] y) { y = Loop(m, , x) <body = b (int64 i, bool c, float[2] a)"
+        " => (float[2] a2, float[2] p) { a2 = Identity(a) p = Abs(a) }> }",
+        "Loop (node 0 → 'y')", "the body gives the condition float32[2], expected one bool", "its results are",
+    ),
+    "outputs that a body does not give": Fault(
+        "g (int64 m, float[2] x) => (float[2] y) { y, z = Loop(m, , x) <body = b (int64 i, bool c, float[2] a)"
+        " => (bool d, float[2] p) { d = Identity(c) p = Abs(a) }> }",
+        "Loop (node 0 → 'y')", "has 2 outputs, Loop gives 1 here", "remove the output 'z'",
+    ),
+    "scan over nothing": Fault(
+        "g (float[2] x) => (float[2] y) { y = Scan<num_scan_inputs = 2, body = b (float a, float c) => (float p)"
+        " { p = Add(a, c) }>(x) }",
+        "Scan (node 0 → 'y')", "num_scan_inputs is 2, expected 1..1",
     ),
     # ---- functions
     "function that calls itself": Fault(
@@ -364,6 +439,7 @@ def test_faults_are_told(fault: Fault) -> None:
     else:
         assert error.where.startswith("model")
     assert fault.what in error.what
+    assert error.hint, "it does not say what to do"
     assert fault.hint in error.hint
     assert error.exit_code == 3
 
@@ -392,7 +468,7 @@ def written(folder: Path, **entries: str) -> Path:
         ({"location": "../secret.bin"}, "lies outside the model's folder", ""),
         ({"location": "/etc/hostname"}, "lies outside the model's folder", ""),
         ({"location": "link.bin"}, "lies outside the model's folder", ""),
-        ({"location": ""}, "lies outside the model's folder", ""),
+        ({"location": ""}, "has no location", "external_data anew"),
         ({"location": "."}, "is missing", ""),
         ({"location": "w\0.bin"}, "is no file name", ""),
         ({"location": "w.bin", "offset": "4"}, "holds 8 bytes, the tensor needs 8 from 4 on", ""),
@@ -400,7 +476,7 @@ def written(folder: Path, **entries: str) -> Path:
         ({"location": "w.bin", "offset": "٣"}, "offset = '٣', expected a number", ""),
         ({"location": "w.bin", "offset": "9" * 5000}, "expected a number", ""),
         ({"location": "w.bin", "length": "4"}, "has length 4, the tensor needs 8 bytes", ""),
-        ({}, "lies outside the model's folder", ""),
+        ({}, "has no location", "external_data anew"),
     ],
 )
 def test_external_data(tmp_path: Path, entries: dict[str, str], what: str, hint: str) -> None:
@@ -409,6 +485,7 @@ def test_external_data(tmp_path: Path, entries: dict[str, str], what: str, hint:
         load(path)
     assert caught.value.where == f"{path}: initializer 'w'"
     assert what in caught.value.what
+    assert caught.value.hint
     assert hint in caught.value.hint
 
 
@@ -437,6 +514,7 @@ def test_files_that_are_no_models(tmp_path: Path, content: bytes, what: str, hin
         load(path)
     assert caught.value.where == str(path)
     assert what in caught.value.what
+    assert caught.value.hint
     assert hint in caught.value.hint
 
 
@@ -456,8 +534,45 @@ def test_what_is_let_pass_is_warned_of(caplog: pytest.LogCaptureFixture) -> None
     with caplog.at_level(logging.WARNING, "argosy.onnx"):
         load(parse("g (float[2] x) => (float[2] y) { y = Abs(x, x) }"))
         load(parse("g (float[2] x, int32[1] s) => (float[2] y) { y = Reshape(x, s) }"))
+        load(parse("g (float[2] x) => (float[3] y) { y = Abs(x) }"))
+        load(parse("g (float[2] x) => () { y = Abs(x) }"))
+        load(parse("g (float[2] x) => (float[2] y) { y = FastGelu(x) }"))
     assert "Abs (node 0 → 'y'): has 2 inputs, Abs (opset 17) takes at most 1" in caplog.text
+    assert "output 'y': is declared [3], but has the shape [2]" in caplog.text
+    assert "the graph has no outputs, so that nothing is computed" in caplog.text
+    assert caplog.text.count("FastGelu is no ai.onnx op of opset 17; taken from com.microsoft") == 1
     assert "input 1 ('s') is tensor(int32), Reshape (opset 17) takes tensor(int64)" in caplog.text
+
+
+def test_negative_sizes_are_unknown(caplog: pytest.LogCaptureFixture) -> None:
+    model = parse("g (float[N] x) => (float[M] y) { y = Abs(x) }")
+    model.graph.input[0].type.tensor_type.shape.dim[0].dim_value = -2
+    with caplog.at_level(logging.WARNING, "argosy.onnx"):
+        load(model)
+    assert "input 'x': axis 0 has the size -2; taken as unknown" in caplog.text
+
+
+def test_sizes_that_the_user_gives_are_not_compared_with_the_file(caplog: pytest.LogCaptureFixture) -> None:
+    dims = Dimensions(shapes=(("x", (5,)),))
+    with caplog.at_level(logging.WARNING, "argosy.onnx"):
+        load(parse("g (float[N] x) => (float[2] y) { y = Abs(x) }"), ImportOptions(dims=dims))
+    assert "declared" not in caplog.text
+
+
+def test_a_model_without_opsets(caplog: pytest.LogCaptureFixture) -> None:
+    """None were needed before IR version 3; later ones need them, and a function without has those of the model."""
+    model = parse(ONE)
+    del model.opset_import[:]
+    with caplog.at_level(logging.WARNING, "argosy.onnx"):
+        load(model)
+    assert "the domain 'ai.onnx' is used but not imported; taken as version 1" in caplog.text
+    caplog.clear()
+    model.ir_version = 2
+    load(model)
+    assert not caplog.text
+    made = parse(function(f(LOCAL, "f (p) => (q)", "s = Shape<start = 0>(p) q = Abs(p)")), LOCAL)
+    del made.functions[0].opset_import[:]
+    load(made, ImportOptions(strict=True))
 
 
 @pytest.mark.nightly

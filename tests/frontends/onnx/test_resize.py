@@ -113,7 +113,7 @@ def test_scales_as_attributes() -> None:
 
 
 def test_scales_and_sizes_exclude_each_other() -> None:
-    with pytest.raises(ModelError, match=r"Resize \(node 0 → 'y'\): expected either scales or sizes"):
+    with pytest.raises(ModelError, match=r"Resize \(node 0 → 'y'\): has both scales and sizes, expected one of them"):
         program("Resize", [X, None, np.ones(4, np.float32), sizes(5, 7)])
-    with pytest.raises(ModelError, match="expected either scales or sizes"):
+    with pytest.raises(ModelError, match="has neither scales nor sizes"):
         program("Resize", [X])

@@ -7,6 +7,7 @@ because exporters write contrib ops there; and a node in the form of another ver
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -35,10 +36,15 @@ class Opsets:
 
     versions: tuple[tuple[str, int], ...]
     strict: bool
+    quiet: bool = False
+    """Whether warnings are left out."""
 
     @staticmethod
-    def of(imports: Iterable[onnx.OperatorSetIdProto], *, strict: bool) -> Opsets:
-        """The opsets that a model or function imports; raises ModelError for a domain with two versions."""
+    def of(imports: Iterable[onnx.OperatorSetIdProto], *, strict: bool, needed: bool = True) -> Opsets:
+        """The opsets that a model imports; raises ModelError for a domain with two versions.
+
+        Without `needed` (IR versions before 3 had none: ONNX IR spec, "Operator Sets") none count as version 1.
+        """
         versions: dict[str, int] = {}
         for entry in imports:
             domain = canonical_domain(entry.domain)
@@ -46,16 +52,25 @@ class Opsets:
             other = versions.setdefault(domain, entry.version)
             if other != entry.version:
                 raise ModelError(
-                    f"opset_import lists the versions {other} and {entry.version} of {domain or 'ai.onnx'}"
+                    f"opset_import lists the versions {other} and {entry.version} of {domain or 'ai.onnx'}",
+                    hint="leave one of them",
                 )
-        if not versions:
-            versions[ONNX] = 1  # IR versions before 3 had no opset_import: ONNX IR spec, "Operator Sets"
+        if not needed:
+            versions.setdefault(ONNX, 1)
         return Opsets(tuple(versions.items()), strict)
 
     def for_function(self, imports: Iterable[onnx.OperatorSetIdProto]) -> Opsets:
         """The opsets inside a function: its own imports, else those of the model."""
         own = Opsets.of(imports, strict=self.strict)
-        return Opsets(tuple({**dict(self.versions), **dict(own.versions)}.items()), self.strict)
+        return dataclasses.replace(self, versions=tuple({**dict(self.versions), **dict(own.versions)}.items()))
+
+    def quietly(self) -> Opsets:
+        """The same without warnings, for a first look at nodes that are imported later."""
+        return dataclasses.replace(self, quiet=True)
+
+    def version(self, node: onnx.NodeProto) -> int:
+        """The version that is imported of a node's domain, 1 where none is."""
+        return dict(self.versions).get(canonical_domain(node.domain), 1)
 
     def resolve(self, node: onnx.NodeProto, label: str) -> tuple[str, int]:
         """Domain and version of a node's operator set."""
@@ -81,7 +96,8 @@ class Opsets:
     def _lenient(self, what: str, label: str) -> None:
         if self.strict:
             raise ModelError(what, where=label, hint="fix the model, or leave out --strict-onnx")
-        log.warning("%s: %s", label, what)
+        if not self.quiet:
+            log.warning("%s: %s", label, what)
 
 
 def _check_version(domain: str, version: int) -> None:
@@ -90,7 +106,8 @@ def _check_version(domain: str, version: int) -> None:
 
     name = domain or "ai.onnx"
     if not 1 <= version < 1 << 31:
-        raise ModelError(f"opset_import lists version {version} of {name}, expected 1 or later")
+        hint = "set the version that the exporter wrote the model for"
+        raise ModelError(f"opset_import lists version {version} of {name}, expected 1 or later", hint=hint)
     newest = {ONNX: onnx.defs.onnx_opset_version(), ML: onnx.defs.onnx_ml_opset_version()}.get(domain)
     if newest is not None and version > newest:
         raise UnsupportedError(

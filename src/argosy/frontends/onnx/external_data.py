@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 
@@ -10,6 +11,8 @@ from argosy.errors import ModelError
 from argosy.ir.dtype import Array
 
 __all__ = ["ExternalData"]
+
+_ENTRIES: Final = "write the tensor's external_data anew: location, a file's name, offset and length in bytes"
 
 
 class ExternalData:
@@ -25,15 +28,19 @@ class ExternalData:
         Raises ModelError where the file is missing, lies outside the model's folder or is too short.
         """
         location = entries.get("location", "")
+        if not location:
+            raise ModelError("external data has no location", where=where, hint=_ENTRIES)
         offset = _number(entries, "offset", 0, where)
         length = _number(entries, "length", size, where)
         if length != size:
-            raise ModelError(f"external data has length {length}, the tensor needs {size} bytes", where=where)
+            what = f"external data has length {length}, the tensor needs {size} bytes"
+            raise ModelError(what, where=where, hint=_ENTRIES)
         data = self._map(location, where)
         if offset + size > data.size:
             raise ModelError(
                 f"external file {location!r} holds {data.size} bytes, the tensor needs {size} from {offset} on",
                 where=where,
+                hint="fetch or export the file again: it was cut off, or belongs to another model",
             )
         return data[offset : offset + size]
 
@@ -47,16 +54,20 @@ class ExternalData:
                 hint="give the path of the model instead of its bytes",
             )
         if "\0" in location:
-            raise ModelError(f"external file {location!r} is no file name", where=where)
+            raise ModelError(f"external file {location!r} is no file name", where=where, hint=_ENTRIES)
         root = self._folder.resolve()
         path = (root / location).resolve()
-        if not location or Path(location).is_absolute() or not path.is_relative_to(root):
-            raise ModelError(f"external file {location!r} lies outside the model's folder", where=where)
+        if Path(location).is_absolute() or not path.is_relative_to(root):
+            raise ModelError(
+                f"external file {location!r} lies outside the model's folder",
+                where=where,
+                hint="put the file beside the model, and its name alone into the model",
+            )
         if not path.is_file():
             raise ModelError(
                 f"external file {location!r} is missing",
                 where=where,
-                hint=f"it must lie beside the model, in {self._folder}",
+                hint=f"it must lie beside the model, in {root}",
             )
         size = path.stat().st_size
         data: Array = np.memmap(path, np.uint8, "r") if size else np.zeros(0, np.uint8)
@@ -69,5 +80,6 @@ def _number(entries: dict[str, str], key: str, default: int, where: str) -> int:
     if not text:
         return default
     if not (text.isascii() and text.isdigit() and len(text) < 20):  # 19 digits hold every 64-bit number
-        raise ModelError(f"external data has {key} = {text[:40]!r}, expected a number", where=where)
+        what = f"external data has {key} = {text[:40]!r}, expected a number"
+        raise ModelError(what, where=where, hint=_ENTRIES)
     return int(text)

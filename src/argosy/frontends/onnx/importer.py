@@ -16,12 +16,14 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from argosy.errors import ArgosyError, InternalError, ModelError, UnsupportedError
+from argosy.frontends.onnx.advice import DAMAGED, advised, attributes_hint, giver
+from argosy.frontends.onnx.checks import check_output
 from argosy.frontends.onnx.domains import Opsets, canonical_domain
 from argosy.frontends.onnx.external_data import ExternalData
 from argosy.frontends.onnx.functions import Functions
 from argosy.frontends.onnx.node import Node, node_label
 from argosy.frontends.onnx.order import in_order
-from argosy.frontends.onnx.protos import element_type, read_model, read_sparse, read_tensor, read_type
+from argosy.frontends.onnx.protos import read_model, read_sparse, read_tensor, read_type
 from argosy.frontends.onnx.registry import find_handler
 from argosy.frontends.onnx.signature import attribute_names, check_signature
 from argosy.frontends.onnx.texts import check_texts
@@ -32,7 +34,7 @@ from argosy.ir.dtype import INT64
 from argosy.ir.module import Constant, Module, Value
 from argosy.ir.op import Known, Op, op_class
 from argosy.ir.program import Program
-from argosy.ir.types import TensorType, Type, UnrankedError
+from argosy.ir.types import Type, UnrankedError
 from argosy.options import Dimensions
 from argosy.registry import did_you_mean
 
@@ -45,6 +47,8 @@ log = logging.getLogger("argosy.onnx")
 
 _EXPANSION = 1000
 """Times that a node of a file may be imported on average: in calls of functions, in bodies that are tried again."""
+_NAMES = 8
+"""Names that an error lists."""
 _RENAME = "rename one of the two values"
 _GIVE_SHAPES = "give the shapes of the model's inputs with --input-shape"
 
@@ -75,9 +79,10 @@ def load(source: str | Path | bytes | Any, options: ImportOptions | None = None)
         if not options.skip_unknown:
             refuse_unsupported(model.functions, model.opsets)
         main = _import_main(model)
+    except ModelError as error:
+        raise error.at(name).advise(DAMAGED) from None
     except ArgosyError as error:
-        error.at(name)
-        raise
+        raise error.at(name) from None
     except RecursionError:
         raise ModelError("subgraphs or functions are nested too deeply", where=name) from None
     return Program(main, _metadata(proto))
@@ -90,7 +95,7 @@ class Model:
         self.proto = proto
         self.external = external
         self.options = options
-        self.opsets = Opsets.of(proto.opset_import, strict=options.strict)
+        self.opsets = Opsets.of(proto.opset_import, strict=options.strict, needed=proto.ir_version >= 3)
         self.functions = Functions(proto)
         self.calls: list[str] = []
         self._left = _EXPANSION * (len(proto.graph.node) + sum(len(body.node) for body in proto.functions) + 10)
@@ -127,8 +132,11 @@ def _import_main(model: Model) -> Module:
         scope.define(entry.name, builder.parameter(entry.name, bound[entry.name]), where)
     _refuse_twins([entry.name for entry in graph.output], "output")
     results = scope.import_graph(graph)
+    if not results:
+        log.warning("the graph has no outputs, so that nothing is computed")
+    sizes = model.options.dims == Dimensions()  # else they are not those of the file
     for entry, (_, value) in zip(graph.output, results, strict=True):
-        _check_output(entry, value, strict=model.options.strict)
+        check_output(entry, value, strict=model.options.strict, sizes=sizes)
     return builder.module(results)
 
 
@@ -137,22 +145,6 @@ def _refuse_twins(names: Sequence[str], what: str) -> None:
     for position, name in enumerate(names):
         if name in names[:position]:
             raise ModelError(f"the name {name!r} is given twice", where=f"{what} {position}", hint=_RENAME)
-
-
-def _check_output(entry: onnx.ValueInfoProto, value: Value, *, strict: bool) -> None:
-    """Compare the declared element type of an output with the computed one, which stands.
-
-    Raises ModelError where they differ under `strict`; else that is a warning.
-    """
-    if entry.type.WhichOneof("value") != "tensor_type" or not entry.type.tensor_type.elem_type:
-        return
-    where = f"output {entry.name!r}"
-    declared = element_type(entry.type.tensor_type.elem_type, where)
-    if isinstance(value.type, TensorType) and value.dtype is not declared:
-        problem = f"is declared {declared} but computed as {value.dtype}"
-        if strict:
-            raise ModelError(problem, where=where, hint="fix the model, or leave out --strict-onnx")
-        log.warning("%s: %s", where, problem)
 
 
 @dataclass(slots=True)
@@ -170,16 +162,22 @@ class Scope:
     def define(self, name: str, value: Value, where: str) -> None:
         """Enter a name; each may be given once in a graph (ONNX IR spec, "Names Within a Graph")."""
         if name in self.names:
-            raise ModelError(f"the name {name!r} is given twice", where=where, hint=_RENAME)
+            first = giver(self.names[name])
+            raise ModelError(f"the name {name!r} is given twice, before by {first}", where=where, hint=_RENAME)
         self.names[name] = value
 
     def find(self, name: str, where: str) -> Value:
         """The value called `name` here or further out; raises ModelError for an unknown name."""
         value = self.look_up(name)
         if value is None:
-            near = did_you_mean(name, sorted(self.visible()))
-            raise ModelError(f"reads {name!r}, which no node, input or initializer gives", where=where, hint=near)
+            hint = self._names_hint(name)
+            raise ModelError(f"reads {name!r}, which no node, input or initializer gives", where=where, hint=hint)
         return value
+
+    def _names_hint(self, name: str) -> str:
+        names = sorted(self.visible())
+        shown = ", ".join(map(repr, [*names[:_NAMES], *(["…"] if len(names) > _NAMES else [])]))
+        return did_you_mean(name, names) or (f"known names: {shown}" if names else "nothing has a name yet")
 
     def visible(self) -> set[str]:
         """The names that a node can read here."""
@@ -221,8 +219,7 @@ class Scope:
         """The value of an output of a graph or function; raises ModelError for an unknown name."""
         value = self.look_up(name)
         if value is None:
-            near = did_you_mean(name, sorted(self.visible()))
-            raise ModelError("no node, input or initializer gives it", where=where, hint=near)
+            raise ModelError("no node, input or initializer gives it", where=where, hint=self._names_hint(name))
         return value
 
     def _sparse(self, sparse: onnx.SparseTensorProto) -> None:
@@ -244,7 +241,7 @@ class Scope:
         except ArgosyError as error:
             if not error.where.startswith(label):
                 error.at(label)
-            raise
+            raise advised(error, proto, canonical_domain(proto.domain), self.opsets.version(proto), inputs) from None
         except UnrankedError:
             raise UnsupportedError(
                 f"{proto.op_type} needs the rank of its inputs, which is not known here",
@@ -263,9 +260,16 @@ class Scope:
         for position, name in enumerate(proto.output):
             if not name:
                 continue
-            value = results[position] if position < len(results) else None
+            if position >= len(results):
+                raise ModelError(
+                    f"has {len(proto.output)} outputs, {proto.op_type} gives {len(results)} here",
+                    where=label,
+                    hint=f"remove the output {name!r}",
+                )
+            value = results[position]
             if value is None:
-                raise UnsupportedError(f"output {position} ({name!r}) is not computed by Argosy", (), where=label)
+                what = f"output {position} ({name!r}) is not computed by Argosy"
+                raise UnsupportedError(what, (), where=label, hint="remove the output where nothing reads it")
             self.define(name, self._named(value, name, label), label)
 
     def _named(self, value: Value, name: str, label: str) -> Value:
@@ -328,7 +332,11 @@ class Scope:
     def import_body(self, graph: onnx.GraphProto, name: str, types: Sequence[Type]) -> tuple[Module, list[Value]]:
         """A subgraph as a closed module, and the outer values that it captures (parameters after its inputs)."""
         if len(graph.input) != len(types):
-            raise ModelError(f"the subgraph has {len(graph.input)} inputs, expected {len(types)}", where=name)
+            what = f"the subgraph has {len(graph.input)} inputs, expected {len(types)}"
+            taken = (
+                f"it gets {', '.join(map(str, types))}" if types else "it reads values of the graph around it by name"
+            )
+            raise ModelError(what, where=name, hint=taken)
         _refuse_twins([entry.name for entry in graph.input], f"{name}: input")
         builder = Builder(name, namer=self.builder.namer)
         inner = Scope(self.model, builder, self.opsets, self, f"{name}/")
@@ -344,9 +352,10 @@ class Scope:
 def _refuse_attribute(node: Node, name: str) -> NoReturn:
     op = node.proto.op_type
     known = attribute_names(node.domain, op, node.version)
-    if name in known or not known:
-        node.unsupported(f"attribute {name!r} is not known for {op}, opset {node.version}")
-    node.fail(f"{op} (opset {node.version}) has no attribute {name!r}", hint=f"it has {', '.join(known)}")
+    hint = attributes_hint(node.domain, op, node.version)
+    if known is None or name in known:
+        node.unsupported(f"attribute {name!r} of {op} is not supported", hint=hint)
+    node.fail(f"{op} (opset {node.version}) has no attribute {name!r}", hint=hint)
 
 
 def _is_shape(value: Value) -> bool:

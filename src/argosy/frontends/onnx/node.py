@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from argosy.errors import ModelError, UnsupportedError
+from argosy.frontends.onnx.advice import inputs_hint
 from argosy.frontends.onnx.protos import element_type, read_tensor
 from argosy.frontends.onnx.signature import input_name
 from argosy.ir.builder import Builder
@@ -68,7 +69,8 @@ class Node:
         value = self.optional(index)
         if value is None:
             name = input_name(self.domain, self.proto.op_type, self.version, index)
-            self.fail(f"input {index}{f' ({name!r} of {self.proto.op_type})' if name else ''} is missing")
+            what = f"input {index}{f' ({name!r} of {self.proto.op_type})' if name else ''} is missing"
+            self.fail(what, hint=inputs_hint(self.domain, self.proto.op_type, self.version))
         return value
 
     def optional(self, index: int) -> Value | None:
@@ -118,7 +120,7 @@ class Node:
         """A STRING attribute with a closed set of values; raises ModelError naming them for any other."""
         value = self.attr_string(name, default)
         if value not in allowed:
-            self.fail(f"attribute {name!r} is {value!r}, expected one of {', '.join(allowed)}")
+            self.fail(f"attribute {name!r} is {value!r}, expected one of {', '.join(allowed)}", hint="set one of these")
         return value
 
     def attr_ints(self, name: str, default: Sequence[int] | None = None) -> tuple[int, ...]:
@@ -166,7 +168,7 @@ class Node:
         entry = self._attributes.get(name)
         if entry is None:
             if default is None:
-                self.fail(f"attribute {name!r} is missing, expected {_TYPE_NAMES[kind]}")
+                self.fail(f"attribute {name!r} is missing, expected {_TYPE_NAMES[kind]}", hint=f"set {name!r}")
             return default
         if entry.type not in (kind, 0):
             return self._coerced(entry, kind)
@@ -182,10 +184,10 @@ class Node:
         )
         element, found = _ELEMENTS.get(kind, 0), _ELEMENTS.get(entry.type, 0)
         if not element or (found, element) not in ((element, element), (_INT, _FLOAT)):
-            self.fail(problem)
+            self.fail(problem, hint=f"write it as {_TYPE_NAMES[kind]}")
         values = list(getattr(entry, _FIELDS[entry.type])) if entry.type > _GRAPH else [getattr(entry, _FIELDS[found])]
         if kind == element and len(values) != 1:
-            self.fail(problem)
+            self.fail(problem, hint=f"write it as {_TYPE_NAMES[kind]}")
         self.lenient(problem)
         numbers = [float(value) for value in values] if element == _FLOAT else values
         return numbers[0] if kind == element else numbers

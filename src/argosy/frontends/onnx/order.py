@@ -47,7 +47,8 @@ def in_order(nodes: Sequence[onnx.NodeProto], given: Collection[str], prefix: st
     if len(order) < len(nodes):
         cycle = _cycle(sources, set(range(len(nodes))) - set(order))
         labels = [node_label(nodes[index], index, prefix) for index in cycle]
-        raise ModelError(f"is part of a cycle: it reads from {_path(labels)}", where=labels[0])
+        what = f"is part of a cycle: it reads from {_path(labels)}"
+        raise ModelError(what, where=labels[0], hint="let one of them read another value: a graph can't feed itself")
     if order != sorted(order):
         log.warning("the nodes of the graph are not sorted topologically; sorted them")
     return [(index, nodes[index]) for index in order]

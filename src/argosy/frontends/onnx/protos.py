@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 __all__ = ["ELEMENT_TYPES", "element_type", "read_model", "read_sparse", "read_tensor", "read_type"]
 
+log = logging.getLogger("argosy.onnx")
+
 # TensorProto.DataType, in the order of the enum (onnx.proto).
 ELEMENT_TYPES: Final[dict[int, DType]] = {
     number: DTYPES[name]
@@ -34,6 +37,8 @@ ELEMENT_TYPES: Final[dict[int, DType]] = {
     )
 }  # fmt: skip
 
+_COMMON: Final = tuple(f"{number} = {ELEMENT_TYPES[number]}" for number in (1, 6, 7, 9, 10, 11))
+
 _OTHER_FORMATS: Final = {
     b"version https://git-lfs": "this is a pointer of Git LFS: fetch the file itself with `git lfs pull`",
     b"PK\x03\x04": "this is a ZIP archive, such as PyTorch writes: export the model with torch.onnx.export",
@@ -42,6 +47,7 @@ _OTHER_FORMATS: Final = {
     b"ORTM": "this is a model in ONNX Runtime's format: give the .onnx file that it was made from",
 }
 
+_EXPORT: Final = "give a whole .onnx file, as an exporter wrote it"
 _DENSE_LIMIT: Final = 1 << 30
 """Bytes that a sparse tensor may have when it is written out."""
 
@@ -55,7 +61,9 @@ def element_type(number: int, where: str) -> DType:
     """The element type of a TensorProto.DataType number; raises ModelError for an unknown one."""
     found = ELEMENT_TYPES.get(number)
     if found is None:
-        raise ModelError(f"unknown element type number {number}", where=where)
+        what = f"unknown element type number {number}" if number else "has no element type"
+        hint = f"give it one of TensorProto.DataType, 1 to {max(ELEMENT_TYPES)}: {', '.join(_COMMON)}, …"
+        raise ModelError(what, where=where, hint=hint)
     return found
 
 
@@ -71,7 +79,7 @@ def read_model(source: str | Path | bytes | Any) -> tuple[onnx.ModelProto, Path 
         raise MissingExtraError("onnx", "onnx", "reading an ONNX model") from None
     if isinstance(source, onnx.ModelProto):
         if not source.HasField("graph"):
-            raise ModelError("the model holds no graph", where="model")
+            raise ModelError("the model holds no graph", where="model", hint=_EXPORT)
         return source, None, "model"
     if isinstance(source, (bytes, bytearray, memoryview)):
         raw, folder, name = bytes(source), None, "model"
@@ -81,18 +89,20 @@ def read_model(source: str | Path | bytes | Any) -> tuple[onnx.ModelProto, Path 
         try:
             raw = path.read_bytes()
         except FileNotFoundError:
-            raise ModelError("no such file", where=name) from None
+            raise ModelError("no such file", where=name, hint="give the path of an .onnx file") from None
         except OSError as error:
-            raise ModelError(f"cannot be read: {error.strerror}", where=name) from None
+            hint = "give the path of an .onnx file that you may read"
+            raise ModelError(f"cannot be read: {error.strerror}", where=name, hint=hint) from None
         folder = path.parent
     model = onnx.ModelProto()
     try:
         model.ParseFromString(raw)
     except DecodeError:
         what = "this is not an ONNX model, or only a part of one: the protobuf message cannot be decoded"
-        raise ModelError(what, where=name, hint=_other_format(raw)) from None
+        raise ModelError(what, where=name, hint=_other_format(raw) or _EXPORT) from None
     if not model.HasField("graph"):
-        raise ModelError("this is not an ONNX model: it holds no graph", where=name, hint=_other_format(raw))
+        hint = _other_format(raw) or _EXPORT
+        raise ModelError("this is not an ONNX model: it holds no graph", where=name, hint=hint)
     return model, folder, name
 
 
@@ -218,6 +228,9 @@ def read_type(kind: onnx.TypeProto, name: str, where: str) -> Type:
         if not tensor.HasField("shape"):
             return TensorType(element, None)
         _check_rank(len(tensor.shape.dim), where)
+        for axis, dim in enumerate(tensor.shape.dim):
+            if dim.dim_value < -1:
+                log.warning("%s: axis %d has the size %d; taken as unknown", where, axis, dim.dim_value)
         return TensorType(
             element, tuple(_read_dim(dim, f"{name}_d{axis}") for axis, dim in enumerate(tensor.shape.dim))
         )

@@ -23,7 +23,7 @@ from argosy.ir.types import OptionalType, SequenceType, TensorType, Type
 if TYPE_CHECKING:
     import onnx
 
-__all__ = ["attribute_names", "check_signature", "input_name"]
+__all__ = ["attribute_names", "check_signature", "input_name", "input_names", "input_role"]
 
 log = logging.getLogger("argosy.onnx")
 
@@ -36,10 +36,11 @@ _TAKEN: Final = {"int": {"int"}, "bool": {"bool", "int"}, "string": {"string"}}
 
 @dataclass(frozen=True, slots=True)
 class _Parameter:
-    """One input of a schema: name, whether it must be given, the types allowed and the kinds that we take."""
+    """One input of a schema: name, whether it must be given, whether it stands for many, the types and kinds taken."""
 
     name: str
     required: bool
+    variadic: bool
     types: frozenset[str]
     kinds: frozenset[str]
 
@@ -54,6 +55,7 @@ class _Signature:
     outputs: int
     attributes: tuple[str, ...]
     since: int
+    deprecated: bool
 
     def parameter(self, index: int) -> _Parameter:
         """The parameter that input `index` stands for."""
@@ -71,12 +73,17 @@ def check_signature(
     if signature is None:
         return
     what = f"{proto.op_type} (opset {version})"
+    if signature.deprecated:
+        _lenient(
+            f"{proto.op_type} is deprecated since opset {signature.since}, and no op of {version}", label, strict=strict
+        )
     if signature.since > version:
         _lenient(f"{proto.op_type} is an op from opset {signature.since} on, not of {version}", label, strict=strict)
     if len(inputs) > signature.most:
         _lenient(f"has {len(inputs)} inputs, {what} takes at most {signature.most}", label, strict=strict)
     if len(proto.output) > signature.outputs:
-        raise ModelError(f"has {len(proto.output)} outputs, {what} gives at most {signature.outputs}")
+        hint = f"remove the outputs from {proto.output[signature.outputs]!r} on"
+        raise ModelError(f"has {len(proto.output)} outputs, {what} gives at most {signature.outputs}", hint=hint)
     for index, value in enumerate(inputs[: signature.most]):
         parameter = signature.parameter(index)
         if value is None:
@@ -88,7 +95,9 @@ def check_signature(
             continue
         problem = f"input {index} ({proto.input[index]!r}) is {found}, {what} takes {_list(parameter.types)}"
         if _kind(found) not in parameter.kinds:
-            raise ModelError(problem, hint=f"this input is {parameter.name!r} of {proto.op_type}: give it a Cast")
+            raise ModelError(
+                problem, hint=f"this input is {parameter.name!r} of {proto.op_type}: {_remedy(value.type)}"
+            )
         _lenient(problem, label, strict=strict)
     if strict and len(inputs) < signature.fewest:
         missing = signature.parameter(len(inputs))
@@ -101,10 +110,38 @@ def input_name(domain: str, name: str, version: int, index: int) -> str:
     return signature.parameter(index).name if signature and signature.inputs else ""
 
 
-def attribute_names(domain: str, name: str, version: int) -> tuple[str, ...]:
-    """The attributes that the standard gives an op; empty for an op without a schema."""
+def input_role(domain: str, name: str, version: int, index: int) -> str:
+    """What the standard calls input `index` of an op, where that name is its alone; else an empty string."""
     signature = _signature(domain, name, version)
-    return signature.attributes if signature else ()
+    if signature is None or not signature.inputs or signature.parameter(index).variadic:
+        return ""
+    return signature.parameter(index).name
+
+
+def input_names(domain: str, name: str, version: int) -> tuple[str, ...]:
+    """What the standard calls the inputs of an op; of one that may be left out, in brackets."""
+    signature = _signature(domain, name, version)
+    if signature is None:
+        return ()
+    return tuple(
+        f"{entry.name}, …" if entry.variadic else entry.name if entry.required else f"[{entry.name}]"
+        for entry in signature.inputs
+    )
+
+
+def attribute_names(domain: str, name: str, version: int) -> tuple[str, ...] | None:
+    """The attributes that the standard gives an op; None for an op without a schema."""
+    signature = _signature(domain, name, version)
+    return signature.attributes if signature else None
+
+
+def _remedy(kind: Type) -> str:
+    """How to make another type of one."""
+    if isinstance(kind, TensorType):
+        return "give it a Cast"
+    if isinstance(kind, SequenceType):
+        return "take a tensor out of the sequence with SequenceAt, or join them with ConcatFromSequence"
+    return "take its value out with OptionalGetElement" if isinstance(kind, OptionalType) else "give it a tensor"
 
 
 def _lenient(what: str, label: str, *, strict: bool) -> None:
@@ -141,9 +178,15 @@ def _signature(domain: str, name: str, version: int) -> _Signature | None:
         if not schemas:
             return None
         schema = min(schemas, key=lambda entry: entry.since_version)
-    single = onnx.defs.OpSchema.FormalParameterOption.Single
+    option = onnx.defs.OpSchema.FormalParameterOption
     inputs = tuple(
-        _Parameter(entry.name, entry.option == single, frozenset(entry.types), _taken(entry.types))
+        _Parameter(
+            entry.name,
+            entry.option == option.Single,
+            entry.option == option.Variadic,
+            frozenset(entry.types),
+            _taken(entry.types),
+        )
         for entry in schema.inputs
     )
     return _Signature(
@@ -153,6 +196,7 @@ def _signature(domain: str, name: str, version: int) -> _Signature | None:
         schema.max_output,
         tuple(sorted(schema.attributes)),
         schema.since_version,
+        schema.deprecated,
     )
 
 

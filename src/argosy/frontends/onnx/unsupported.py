@@ -21,7 +21,7 @@ def refuse_unsupported(functions: Functions, opsets: Opsets) -> None:
     found: list[str] = []
 
     def visit(node: onnx.NodeProto, label: str, versions: Opsets) -> None:
-        domain, version = versions.resolve(node, label)
+        domain, version = versions.quietly().resolve(node, label)
         if not find_handler(domain, node.op_type, version) and not functions.find(node, domain, version):
             reason = _reason(node, domain, version)
             found.append(f"{label}: {domain or 'ai.onnx'}::{node.op_type}, opset {version}{reason and f' ({reason})'}")
@@ -31,7 +31,8 @@ def refuse_unsupported(functions: Functions, opsets: Opsets) -> None:
         raise UnsupportedError(
             f"the model holds {len(found)} node(s) that Argosy does not support:",
             tuple(found),
-            hint="read the model with --skip-unknown to look at the rest of it",
+            hint="put other ops in their place (argosy ops lists what there is) or give the model functions for them; "
+            "argosy read --skip-unknown shows the rest of it",
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from argosy.frontends.onnx.advice import attributes_hint
 from argosy.frontends.onnx.node import Node
 from argosy.frontends.onnx.protos import read_sparse
 from argosy.frontends.onnx.registry import onnx_op
@@ -20,6 +21,9 @@ __all__ = ["counted"]
 @onnx_op("Constant")
 def constant(node: Node) -> Value:
     """The value of whichever attribute is given: a tensor, a sparse tensor, or a scalar or list of one type."""
+    given = [entry.name for entry in node.proto.attribute]
+    if len(given) > 1:
+        node.fail(f"has the attributes {', '.join(given)}, expected one that gives the value", hint="leave one of them")
     if node.has("value"):
         return node.builder.constant(node.attr_tensor("value"))
     if node.has("value_float"):
@@ -36,7 +40,8 @@ def constant(node: Node) -> Value:
         return node.constant(np.array(node.attr_strings("value_strings"), object))
     sparse = node.raw_attribute("sparse_value")
     if sparse is None:
-        node.fail("has none of the attributes that give a constant its value")
+        hint = attributes_hint(node.domain, "Constant", node.version)
+        node.fail("has none of the attributes that give a constant its value", hint=hint)
     return node.constant(read_sparse(sparse.sparse_tensor, node.scope.model.external, "attribute 'sparse_value'"))
 
 

@@ -107,11 +107,25 @@ def _stable_body(
         body, captures = node.body("body", (*head, *kinds, *rest))
         given = [value.type for value in body.results[first_result : first_result + len(kinds)]]
         if len(body.results) < first_result + len(kinds):
-            node.fail(f"the body gives {len(body.results)} results, expected at least {first_result + len(kinds)}")
-        wider = [_widen(kind, other, namer, widened) for kind, other in zip(kinds, given, strict=True)]
+            what = f"the body gives {len(body.results)} results, expected at least {first_result + len(kinds)}"
+            node.fail(
+                what, hint=f"they are {'the condition, then ' if first_result else ''}a new value for each one carried"
+            )
+        pairs = enumerate(zip(kinds, given, strict=True))
+        wider = [_wider(index, kind, other, namer, widened) for index, (kind, other) in pairs]
         if wider == kinds:
             return body, captures
         kinds = wider
+
+
+def _wider(index: int, kind: Type, given: Type, namer: Namer, widened: set[str]) -> Type:
+    """The type of carried value `index` that takes both."""
+    try:
+        return _widen(kind, given, namer, widened)
+    except ModelError:
+        found = f"{kind} before an iteration and {given} after it"
+        hint = "give the body's result a Cast, or carry the value in another type"
+        raise ModelError(f"carried value {index} is {found}, expected one type", hint=hint) from None
 
 
 def _widen(kind: Type, given: Type, namer: Namer, widened: set[str]) -> Type:
@@ -125,7 +139,7 @@ def _widen(kind: Type, given: Type, namer: Namer, widened: set[str]) -> Type:
     if kind == given:
         return kind
     if not isinstance(kind, TensorType) or not isinstance(given, TensorType) or kind.dtype is not given.dtype:
-        raise ModelError(f"a carried value is {kind} before an iteration and {given} after it, expected one type")
+        raise ModelError(f"found {kind} and {given}, expected one type")
     if kind.dims is None or given.dims is None or len(kind.dims) != len(given.dims):
         return kind.with_dims(None)
     pairs = zip(kind.dims, given.dims, strict=True)

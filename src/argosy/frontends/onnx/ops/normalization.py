@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from argosy.frontends.onnx.checks import check_channels
 from argosy.frontends.onnx.node import Node
 from argosy.frontends.onnx.registry import onnx_op
 from argosy.ir.dim import equal, floordiv
@@ -85,6 +86,8 @@ def by_channel(node: Node, parameter: Value, rank: int) -> Value:
 def _batch_normalization(node: Node, *, training: bool, spatial: bool = True) -> Sequence[Value | None]:
     x, scale, bias, mean, variance = (node.input(index) for index in range(5))
     epsilon, momentum = node.attr_float("epsilon", 1e-5), node.attr_float("momentum", 0.9)
+    if spatial:
+        check_channels(node, x, {"scale": scale, "B": bias, "mean": mean, "var": variance})
     axes = tuple(axis for axis in range(x.rank) if axis != 1) if spatial else (0,)
 
     def placed(parameter: Value) -> Value:
@@ -139,6 +142,7 @@ def InstanceNormalization(node: Node) -> Value:
     x = node.input(0)
     if any(node.input(index).dtype is not x.dtype for index in (1, 2)):
         node.fail(f"scale and bias must have the type of the input, {x.dtype}")
+    check_channels(node, x, {"scale": node.input(1), "B": node.input(2)})
     moments = moments_of(node, x, range(2, x.rank))
     scale, bias = (by_channel(node, node.input(index), x.rank) for index in (1, 2))
     return standardized(node, moments, node.attr_float("epsilon", 1e-5), scale, bias, x.dtype)

@@ -30,7 +30,8 @@ def Resize_11(node: Node) -> Value:
     """To sizes, or by scales; `antialias`, `axes` and the aspect policy came with opset 18."""
     roi, scales, sizes = (None if _is_empty(node.optional(index)) else node.optional(index) for index in (1, 2, 3))
     if (scales is None) == (sizes is None):
-        node.fail("expected either scales or sizes")
+        found = "neither scales nor sizes" if scales is None else "both scales and sizes"
+        node.fail(f"has {found}, expected one of them", hint="an empty tensor or an absent input leaves one out")
     coordinates = node.attr_string("coordinate_transformation_mode", "half_pixel")
     if coordinates != "tf_crop_and_resize":
         roi = None
