@@ -16,7 +16,7 @@ import onnx.parser
 import pytest
 from onnx import ModelProto, TensorProto
 
-from argosy.errors import ArgosyError, InternalError, ModelError, UnsupportedError
+from argosy.errors import ArgosyError, BranchError, InternalError, ModelError, UnsupportedError
 from argosy.frontends.onnx import ImportOptions, load
 from argosy.options import Dimensions
 from tests.conformance.cases import load_cases
@@ -329,10 +329,12 @@ FAULTS = {
         "g (bool c, float[2] x) => (float[2] y) { y = If(c) <" + THEN +
         ", else_branch = b (float[2] i) => (float[2] q) { q = Abs(i) }> }",
         "If (node 0 → 'y')/else_branch", "the subgraph has 1 inputs, expected 0",
+        kind=BranchError,
     ),
     "missing branch": Fault(
         "g (bool c, float[2] x) => (float[2] y) { y = If(c) <" + THEN + "> }", "If (node 0 → 'y')",
         "attribute 'else_branch' is missing, expected GRAPH",
+        kind=BranchError,
     ),
     "condition that is no bool": Fault(
         "g (float c, float[2] x) => (float[2] y) { y = If(c) <" + THEN +
@@ -343,6 +345,7 @@ FAULTS = {
         "g (bool c, float[2] x) => (float[2] y) { y = If(c) <" + THEN +
         ", else_branch = b () => (float[2] q) { q = Abs(p) }> }",
         "If (node 0 → 'y')/else_branch/Abs (node 0 → 'q')", "reads 'p', which no node, input or initializer gives",
+        kind=BranchError,
     ),
     "loop body with too few inputs": Fault(
         "g (int64 m, float[2] x) => (float[2] y) { y = Loop(m, , x) <body = b (int64 i) => (bool c, float[2] p)"
