@@ -1,6 +1,6 @@
 """`python -m benchmarks.cpu`: this CPU's code beside ONNX Runtime and OpenVINO, peers interleaved in one run.
 
-For each model a process makes it ready (dims bound in the file that every engine reads; compiled by us), then one for
+For each model a process makes it ready (compiled by us; the dims are bound for all engines), then one for
 each thread count runs all engines in turn. A failure is a row. Results go to `benchmarks/results/`, a JSON file and
 a table for each CPU and precision; with `--only --save`, models are measured anew and the other rows stay as they are.
 """

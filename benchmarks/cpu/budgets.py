@@ -12,7 +12,7 @@ import numpy as np
 import argosy
 from argosy.artifact.artifact import Artifact
 from argosy.runtime.planned_memory import PlannedMemory
-from benchmarks.cpu.cases import Case, Files, write
+from benchmarks.cpu.cases import Case, Files, sizes, write
 from benchmarks.fresh_process import measured, median_seconds
 
 __all__ = ["cpu_rows"]
@@ -24,7 +24,7 @@ _COMPILE: Final = """
 import os
 os.environ["ARGOSY_CACHE"] = sys.argv[3]
 from argosy.cli.main import main
-assert main(["compile", sys.argv[1], "--arch", "cpu", "-o", sys.argv[2], "--quiet"]) == 0
+assert main(["compile", sys.argv[1], *sys.argv[4:], "--arch", "cpu", "-o", sys.argv[2], "--quiet"]) == 0
 """
 # What is imported counts for nothing; the artifact is opened, its weights are checked, it runs once.
 _FIRST: Final = """
@@ -65,16 +65,21 @@ def cpu_rows(folder: Path, runs: int) -> list[Row]:
 def _compile_rows(name: str, files: Files, runs: int) -> list[Row]:
     """Cold with an empty cache each time, warm with that of the last."""
     words = (str(files.model), str(files.artifact))
+    dims = [word for given, shape in sizes(files.feeds()).shapes for word in ("--input-shape", _shape(given, shape))]
     cold = []
     with tempfile.TemporaryDirectory() as base:
         for number in range(runs):
             cache = f"{base}/{number}"
-            cold.append(measured(_COMPILE, *words, cache)[0])
-        warm = median_seconds(_COMPILE, *words, cache, runs=runs)
+            cold.append(measured(_COMPILE, *words, cache, *dims)[0])
+        warm = median_seconds(_COMPILE, *words, cache, *dims, runs=runs)
     return [
         (f"{name}: compile, empty cache", f"{statistics.median(cold):.2f} CPU s", "under 15 CPU s"),
         (f"{name}: compile, all kernels cached", f"{warm:.2f} CPU s", "under 2 CPU s"),
     ]
+
+
+def _shape(name: str, shape: tuple[int, ...]) -> str:
+    return f"{name}={','.join(map(str, shape))}"
 
 
 def _first_rows(name: str, files: Files, runs: int) -> list[Row]:

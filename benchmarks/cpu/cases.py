@@ -1,6 +1,6 @@
-"""What is measured: a model with its dims bound, and what to feed it.
+"""What is measured: a model, what to feed it, and the sizes to which every engine binds its dims.
 
-The dims are bound in the model itself: every engine reads the same file, with fixed inputs.
+Argosy and OpenVINO take the sizes beside the model; for ONNX Runtime they are written into a second file.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ import numpy as np
 import onnx
 from numpy.typing import NDArray
 
+from argosy.options import Dimensions
 from benchmarks.models import catalog, real
 
-__all__ = ["Case", "Files", "cases", "write"]
+__all__ = ["Case", "Files", "bind", "cases", "drop_last_softmax", "sizes", "write"]
 
 _MASKED = "Softmax"
 """What a light net ends with. With random weights its result is one-hot, and a comparison of it would check nothing."""
@@ -40,8 +41,13 @@ class Files:
 
     @property
     def model(self) -> Path:
-        """The model with bound dims."""
+        """The model."""
         return self.folder / "model.onnx"
+
+    @property
+    def bound(self) -> Path:
+        """The model with bound dims."""
+        return self.folder / "bound.onnx"
 
     @property
     def artifact(self) -> Path:
@@ -76,7 +82,7 @@ def cases(real_set: str = "per-change") -> list[Case]:
 
 
 def write(case: Case, files: Files) -> None:
-    """Make the model and its inputs, dims bound. Raises FileNotFoundError where a real model was not fetched."""
+    """Make the model and its inputs. Raises FileNotFoundError where a real model was not fetched."""
     if case.origin == "built":
         model, feeds = catalog.make(case.name), catalog.feeds(case.name)
         if case.name.startswith("light_"):
@@ -84,9 +90,15 @@ def write(case: Case, files: Files) -> None:
     else:
         entry = real.model(case.name)
         model, feeds = onnx.load(entry.path()), entry.feeds()
-    bind(model, feeds)
     onnx.save(model, str(files.model))
+    bind(model, feeds)
+    onnx.save(model, str(files.bound))
     files.keep(feeds)
+
+
+def sizes(feeds: Mapping[str, NDArray[Any]]) -> Dimensions:
+    """The shapes of the inputs, as Argosy takes them."""
+    return Dimensions(shapes=tuple((name, value.shape) for name, value in feeds.items()))
 
 
 def bind(model: onnx.ModelProto, feeds: Mapping[str, NDArray[Any]]) -> None:

@@ -22,7 +22,7 @@ from argosy.artifact.plan import Block, EvaluateStep, IfBlock, LoopBlock, Straig
 from argosy.profiling import perf
 from argosy.targets.cpu.arch import native
 from argosy.verification.tolerance import Tolerance
-from benchmarks.cpu.cases import Case, Files, write
+from benchmarks.cpu.cases import Case, Files, sizes, write
 from benchmarks.cpu.contenders import ENGINES, OURS, Contender, Feeds
 from benchmarks.cpu.work import operations, peak_meter
 
@@ -44,7 +44,7 @@ def prepare(case: Case, files: Files, precision: str) -> dict[str, Any]:
     """Write the model and its inputs, compile it, and say what is known of it."""
     write(case, files)
     begin = _spent()
-    program = argosy.load_onnx(files.model)
+    program = argosy.load_onnx(files.model, dims=sizes(files.feeds()))
     artifact = argosy.compile(program, targets=["cpu"], precision=precision)
     seconds = _spent() - begin
     artifact.save(files.artifact)
@@ -85,7 +85,7 @@ def measure(
         except Exception as error:  # what a peer can't run is a note
             if name == OURS:
                 raise
-            notes[name] = f"can't run it: {_first_line(error)}"
+            notes[name] = f"can't run it: {_told(error)}"
     agreed = _agreed(contenders, files, feeds, Tolerance(quantised=case.quantised, precision=precision), notes)
     with tempfile.TemporaryDirectory() as folder:
         peak = peak_meter(native(), Path(folder))
@@ -103,8 +103,11 @@ def measure(
     }
 
 
-def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
+def _told(error: Exception) -> str:
+    """An error in a line, without the places in OpenVINO's sources."""
+    lines = [line.strip() for line in str(error).splitlines()]
+    said = " ".join(line for line in lines if line and not line.startswith(("Exception from", "Check '")))
+    return (said or str(error) or type(error).__name__)[:160]
 
 
 def _agreed(

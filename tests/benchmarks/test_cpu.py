@@ -14,7 +14,7 @@ import pytest
 import argosy
 from benchmarks.cpu import __main__ as command
 from benchmarks.cpu import table
-from benchmarks.cpu.cases import Case, Files, bind, drop_last_softmax, write
+from benchmarks.cpu.cases import Case, Files, bind, drop_last_softmax, sizes, write
 from benchmarks.cpu.work import operations
 from benchmarks.models import catalog
 
@@ -106,8 +106,11 @@ def test_feeds_keep_their_names_and_bits(tmp_path: Path) -> None:
     found = Files(tmp_path).feeds()
     assert list(found) == list(expected)
     assert all(np.array_equal(found[name], expected[name]) for name in expected)
-    program = argosy.load_onnx(Files(tmp_path).model)
-    assert all(isinstance(dim, int) for kind in program.inputs.values() for dim in getattr(kind, "shape", ()))
+    program = argosy.load_onnx(Files(tmp_path).model, dims=sizes(found))
+    assert all(isinstance(dim, int) for kind in program.inputs.values() for dim in getattr(kind, "dims", ()))
+    bound = onnx.load(Files(tmp_path).bound)
+    shapes = {v.name: tuple(dim.dim_value for dim in v.type.tensor_type.shape.dim) for v in bound.graph.input}
+    assert shapes == {name: value.shape for name, value in found.items()}
 
 
 def test_a_model_from_the_command_to_its_row(capsys: pytest.CaptureFixture[str]) -> None:
