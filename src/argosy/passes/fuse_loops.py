@@ -6,7 +6,9 @@ group and the group can take it:
 - *elementwise* ops (pointwise, gathers and the like) are computed where they are read, if they are read
   once for each element;
 - *views* are index arithmetic wherever they are read, so they join every group that reads them;
-- an *anchor* (reduction, product, window) joins the group of what takes its result element by element.
+- an *anchor* (reduction, product, window) joins the group of what takes its result element by element;
+- *attention* is an anchor of several instructions: two products and the softmax between them. What it reads is read
+  many times over, so no more than views joins it, but for what changes the scores.
 
 Everything else stays as it is, and work on constants alone stays apart: it can be done once. Constants of one
 element move into the kernels.
@@ -25,6 +27,7 @@ from argosy.ir.types import TensorType, Type, type_symbols
 from argosy.ops.fused import Fused
 from argosy.ops.shapes import product
 from argosy.passes.manager import PassContext, register_pass
+from argosy.rewrite.attention import find_attentions
 from argosy.rewrite.rebuild import map_bodies
 
 __all__ = ["FuseLoops"]
@@ -45,6 +48,7 @@ class _Group:
     def __init__(self, root: Instruction, anchor: Instruction | None) -> None:
         self.members = [root]
         self.anchor = anchor
+        self.inner: frozenset[Instruction] = frozenset()
 
 
 @register_pass
@@ -69,18 +73,27 @@ class FuseLoops:
         results = {value.instruction for value in module.results}
         apart = _defining(module)
         steady = _steady(module)
+        attentions = {attention.product: attention.inner for attention in find_attentions(module)}
+        homes: dict[Instruction, _Group] = {}
         readers: dict[Instruction, list[_Group | None]] = {}
         roots: dict[Instruction, _Group] = {}
         for instruction in reversed(module.instructions):
             if isinstance(instruction.op, Constant):
                 continue
             joined: list[_Group | None] = [None]
-            if instruction not in apart:
+            if instruction in homes:
+                homes[instruction].members.append(instruction)
+                joined = [homes[instruction]]
+            elif instruction not in apart:
                 taken = readers.get(instruction, [])
                 alone = instruction in results or (
                     instruction in steady and any(group and group.members[0] not in steady for group in taken)
                 )
                 joined = self._place(instruction, taken, roots, alone=alone)
+                group = joined[0]
+                if instruction in attentions and group is not None and not attentions[instruction] & (apart | steady):
+                    group.inner = attentions[instruction]
+                    homes |= dict.fromkeys(group.inner, group)
             for operand in instruction.operands:
                 if operand is not None:
                     readers.setdefault(operand.instruction, []).extend(joined)
@@ -125,6 +138,8 @@ class FuseLoops:
         if not _ranked(instruction) or len(instruction.types) != 1:
             return False
         if name in self.elementwise:
+            if any(_reads(member, instruction) and not _changes_scores(member, group) for member in group.members):
+                return False
             return all(self._reads_once(member, instruction) for member in group.members)
         if name in self.anchors and group.anchor is None:
             return _takes_element_by_element(group, instruction)
@@ -132,7 +147,7 @@ class FuseLoops:
 
     def _reads_once(self, member: Instruction, source: Instruction) -> bool:
         """Whether a member that reads `source` does so at most once for each of the member's elements."""
-        if not any(operand is not None and operand.instruction is source for operand in member.operands):
+        if not _reads(member, source):
             return True
         if member.op.name in ONE_PASS:
             return True
@@ -140,6 +155,15 @@ class FuseLoops:
             return False
         # Broadcast values would be computed again for every repetition.
         return not _repeats(member, source)
+
+
+def _reads(member: Instruction, source: Instruction) -> bool:
+    return any(operand is not None and operand.instruction is source for operand in member.operands)
+
+
+def _changes_scores(member: Instruction, group: _Group) -> bool:
+    """Whether a member of a group may read what is computed there: of attention, those that only compute themselves."""
+    return not group.inner or member.op.name == "pointwise"
 
 
 def _defining(module: Module) -> set[Instruction]:

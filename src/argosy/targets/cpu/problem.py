@@ -10,6 +10,7 @@ from argosy.ir.types import TensorType, Type
 from argosy.ops.fused import Fused
 from argosy.options import CompileOptions
 from argosy.passes.fuse_loops import ANCHORS
+from argosy.rewrite.attention import find_attentions
 from argosy.targets.cpu.arch import CpuArch
 from argosy.targets.cpu.layout import Blocked
 from argosy.targets.cpu.solution import Problem, Solution, solutions_for
@@ -58,8 +59,7 @@ def problem_of(
     """What the solutions are asked to do for an instruction, whose operands are at hand in these blocked layouts."""
     op = instruction.op
     if isinstance(op, Fused):
-        anchor = next((i for i in op.module.instructions if i.op.name in ANCHORS), None)
-        return Problem(op.module, anchor, arch, options, layouts)
+        return Problem(op.module, _anchor(op.module)[1], arch, options, layouts)
     module = lone_module(instruction)
     return Problem(module, module.instructions[0], arch, options, layouts)
 
@@ -84,8 +84,16 @@ def solutions_of(instruction: Instruction) -> list[Solution]:
     """The solutions that may do an instruction, best first."""
     op = instruction.op
     if isinstance(op, Fused):
-        return solutions_for(next((i.op.name for i in op.module.instructions if i.op.name in ANCHORS), ""))
+        return solutions_for(_anchor(op.module)[0])
     return solutions_for(op.name)
+
+
+def _anchor(module: Module) -> tuple[str, Instruction | None]:
+    """By what name the solutions know the anchor of a fused module, and the instruction: the last one of attention."""
+    for attention in find_attentions(module):
+        return "attention", attention.product
+    found = next((i for i in module.instructions if i.op.name in ANCHORS), None)
+    return ("", None) if found is None else (found.op.name, found)
 
 
 def lone_module(instruction: Instruction) -> Module:

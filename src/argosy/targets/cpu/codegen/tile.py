@@ -131,13 +131,20 @@ AHEAD: Final = ("next", "lines")
 
 
 def micro_function(
-    name: str, dtype: DType, offsets: Sequence[str], vectors: int, depth: Depth, parameters: Sequence[str] = ()
+    name: str,
+    dtype: DType,
+    offsets: Sequence[str],
+    vectors: int,
+    depth: Depth,
+    parameters: Sequence[str] = (),
+    pitch: int | None = None,
 ) -> str:
     """A C function that fills a tile: `(a, b, tile, *parameters)`, the parameters int64.
 
-    Row r reads `a` at `offsets[r]`. `tile` is `[rows][vectors]`. The panel `b` is aligned to 64 bytes. With `RESUME`
-    among the parameters it adds to what the tile holds where that is not 0; with those of `AHEAD`, it brings what will
-    be read next into the second cache: loads that miss it would stop a machine that waits for nothing else.
+    Row r reads `a` at `offsets[r]`. `tile` is `[rows][pitch]` vectors, by default no more than the tile's. The panel
+    `b` is aligned to 64 bytes. With `RESUME` among the parameters it adds to what the tile holds where that is not 0;
+    with those of `AHEAD`, it brings what will be read next into the second cache: loads that miss it would stop a
+    machine that waits for nothing else.
     """
     kind, vector = dtype.name, _VECTORS[dtype.name]
     rows = len(offsets)
@@ -145,10 +152,10 @@ def micro_function(
     ways = max(1, min(4, _CHAINS // (rows * vectors)))
     ways = 1 << (ways.bit_length() - 1)
     sums = [f"c{way}_{row}_{v}" for way in range(ways) for row in range(rows) for v in range(vectors)]
-    held = rows * vectors if RESUME in parameters else 0  # what the first of the partial ones begin with
-    starts = [
-        f"{RESUME} ? tile[{place}] : ({vector})0" if place < held else f"({vector})0" for place in range(len(sums))
-    ]
+    places = [row * (pitch or vectors) + v for row in range(rows) for v in range(vectors)]
+    starts = [f"({vector})0"] * len(sums)
+    if RESUME in parameters:  # the first of the partial ones begin with what is there
+        starts[: len(places)] = [f"{RESUME} ? tile[{place}] : ({vector})0" for place in places]
     head = "".join(f", int64 {parameter}" for parameter in parameters)
     operands = f"const {kind} *restrict a, const {kind} *restrict b, {vector} *restrict tile"
     lines = [
@@ -164,7 +171,7 @@ def micro_function(
     for row in range(rows):
         for v in range(vectors):
             total = " + ".join(f"c{way}_{row}_{v}" for way in range(ways))
-            lines.append(f"  tile[{row * vectors + v}] = {total};")
+            lines.append(f"  tile[{places[row * vectors + v]}] = {total};")
     return "\n".join([*lines, "}", ""])
 
 

@@ -14,7 +14,7 @@ from argosy.targets.cpu.codegen.product_loops import dot_loops
 from argosy.targets.cpu.codegen.tile import Tile, tile_for, vector_type
 from argosy.targets.cpu.solution import OneKernel, Problem, Solution, Steps, register_solution
 
-__all__ = ["DotLoops", "TiledDot"]
+__all__ = ["DotLoops", "TiledDot", "packed_operand"]
 
 _SMALL = 256
 """Products of fewer multiplications than this take less time than to pack their operands."""
@@ -57,9 +57,9 @@ class TiledDot(Solution):
     def lower(self, problem: Problem, config: Tile, steps: Steps) -> None:
         module, gemm = problem.module, Gemm(problem.anchor_instruction, config)
         direct = direct_step(module, gemm)
-        packed = [_packed(steps, part_of(module, [gemm.right]), gemm, pack_right, right_type(gemm))]
+        packed = [packed_operand(steps, part_of(module, [gemm.right]), gemm, pack_right, right_type(gemm))]
         if direct is None:
-            packed.append(_packed(steps, part_of(module, [gemm.left]), gemm, pack_left, left_type(gemm)))
+            packed.append(packed_operand(steps, part_of(module, [gemm.left]), gemm, pack_left, left_type(gemm)))
         values = [module.results[0]] if direct is None else [module.results[0], gemm.left]
         part = part_of(module, values, {gemm.anchor})
         reads = [steps.operand(index) for index in part.parameters]
@@ -67,7 +67,7 @@ class TiledDot(Solution):
         steps.call(gemm_kernel(part.module, gemm, direct), [*reads, *packed], [steps.result(), *waiting])
 
 
-def _packed(steps: Steps, part: Part, gemm: Gemm, pack: Callable[..., Kernel], kind: TensorType) -> int:
+def packed_operand(steps: Steps, part: Part, gemm: Gemm, pack: Callable[..., Kernel], kind: TensorType) -> int:
     """The buffer of a packed operand: made once where it comes from weights alone."""
     kernel = pack(part.module, gemm)
     reads = [steps.operand(index) for index in part.parameters]

@@ -1,0 +1,136 @@
+"""Where a module attends: a product of queries and keys, what is done to the scores, their softmax, times the values.
+
+Whatever wrote it, the ops of ONNX and com.microsoft or a model by hand, comes down to this chain of IR ops.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from argosy.ir.dim import equal
+from argosy.ir.dtype import FLOAT32
+from argosy.ir.module import Instruction, Module
+from argosy.ir.types import TensorType
+from argosy.ops.reduce import Softmax
+from argosy.ops.shapes import normalize_axis
+
+__all__ = ["Attention", "find_attentions"]
+
+_LARGEST_HEAD: Final = 512
+"""Numbers of a query, key or value beyond which the scores are the smaller part of the work."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attention:
+    """`product` is softmax(what becomes of `scores`) times the values; `steps` are what lies between, in any order."""
+
+    scores: Instruction
+    steps: frozenset[Instruction]
+    softmax: Instruction
+    product: Instruction
+
+    @property
+    def inner(self) -> frozenset[Instruction]:
+        """All but the last product: what no reader outside needs."""
+        return self.steps | {self.scores, self.softmax}
+
+
+def find_attentions(module: Module) -> Sequence[Attention]:
+    """All of them with float32 sums, a softmax along the last axis, and heads of a fixed size.
+
+    What lies inside is read there alone.
+    """
+    readers: dict[Instruction, list[Instruction]] = {}
+    for instruction in module.instructions:
+        for operand in instruction.operands:
+            if operand is not None:
+                readers.setdefault(operand.instruction, []).append(instruction)
+    results = {value.instruction for value in module.results}
+    places = {instruction: place for place, instruction in enumerate(module.instructions)}
+    found = (
+        _attention(instruction, module.instructions, places, readers, results)
+        for instruction in module.instructions
+        if instruction.op.name == "dot"
+    )
+    return [attention for attention in found if attention is not None]
+
+
+def _attention(
+    product: Instruction,
+    order: Sequence[Instruction],
+    places: Mapping[Instruction, int],
+    readers: Mapping[Instruction, Sequence[Instruction]],
+    results: set[Instruction],
+) -> Attention | None:
+    weights = product.operands[0]
+    softmax = None if weights is None else weights.instruction
+    if softmax is None or not isinstance(softmax.op, Softmax) or softmax.op.log or weights is None:
+        return None
+    if not _is_product(product) or weights.dtype is not FLOAT32 or softmax in results:
+        return None
+    if normalize_axis(softmax.op.axis, weights.rank) != weights.rank - 1 or list(readers[softmax]) != [product]:
+        return None
+    scores: Instruction | None = None
+    inside = {softmax}
+    # Later instructions first, so that all readers of one have been judged before it.
+    pending: list[int] = []
+    seen: set[Instruction] = set()
+
+    def enter(reader: Instruction) -> None:
+        for operand in reader.operands:
+            if operand is not None and operand.instruction in places and operand.instruction not in seen:
+                seen.add(operand.instruction)
+                heapq.heappush(pending, -places[operand.instruction])
+
+    enter(softmax)
+    while pending:
+        instruction = order[-heapq.heappop(pending)]
+        if instruction in results or any(reader not in inside for reader in readers[instruction]):
+            continue
+        if not _same_dims(instruction, softmax):
+            continue
+        if instruction.op.name == "pointwise":
+            inside.add(instruction)
+            enter(instruction)
+        elif scores is None and _is_product(instruction):
+            scores = instruction
+            inside.add(instruction)
+    if scores is None or not _same_batch(product, scores):
+        return None
+    return Attention(scores, frozenset(inside - {softmax, scores}), softmax, product)
+
+
+def _is_product(instruction: Instruction) -> bool:
+    """Whether it is a product of matrices, or of as many matrices each, with float32 sums."""
+    if instruction.op.name != "dot" or any(operand is None for operand in instruction.operands):
+        return False
+    left, right = (operand for operand in instruction.operands if operand is not None)
+    result = instruction.types[0]
+    if not isinstance(result, TensorType) or result.dims is None or result.dtype is not FLOAT32:
+        return False
+    return left.rank == right.rank >= 2
+
+
+def _same_dims(left: Instruction, right: Instruction) -> bool:
+    one, other = left.types[0], right.types[0]
+    if len(left.types) != 1 or not isinstance(one, TensorType) or not isinstance(other, TensorType):
+        return False
+    if one.dims is None or other.dims is None or len(one.dims) != len(other.dims):
+        return False
+    return all(bool(equal(a, b)) for a, b in zip(one.dims, other.dims, strict=True))
+
+
+def _same_batch(product: Instruction, scores: Instruction) -> bool:
+    """Whether both products have the same batch, and the size of a head is fixed in both."""
+    left, right = scores.operands
+    values = product.operands[1]
+    if left is None or right is None or values is None:
+        return False
+    batch, own = product.result().shape[:-2], scores.result().shape[:-2]
+    same = len(batch) == len(own) and all(bool(equal(a, b)) for a, b in zip(batch, own, strict=True))
+    depth = left.shape[-1] if isinstance(left.shape[-1], int) else right.shape[-2]
+    sizes = (depth, values.shape[-1])
+    return same and all(isinstance(size, int) and size <= _LARGEST_HEAD for size in sizes)

@@ -1,0 +1,127 @@
+"""Attention on the CPU agrees with softmax and products in float64, and is one kernel without a matrix of scores."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pytest
+
+import argosy
+from argosy.ir import Builder, Module, Program, Value
+from argosy.ir.dtype import BOOL
+from argosy.ops.matmul import Dot
+from argosy.ops.reduce import Softmax
+from argosy.ops.view import Transpose
+from tests.targets.cpu.against_ref import agree, compiled
+from tests.targets.cpu.loops import needs_compiler
+
+pytestmark = needs_compiler
+
+
+@dataclass(slots=True)
+class Case:
+    """Attention of some queries to some keys: `batch` axes before both, heads of `size`, values of `wide`."""
+
+    batch: Sequence[int] = (2, 3)
+    queries: int = 40
+    keys: int = 40
+    size: int = 16
+    wide: int = 16
+    mask: str = ""
+    symbolic: bool = False
+    feeds: dict[str, Any] = field(default_factory=dict)
+
+    def module(self) -> Module:
+        """softmax(f(q kᵀ / 2 + mask)) v, negated at the end."""
+        random = np.random.default_rng(5)
+        build = Builder()
+
+        def given(name: str, shape: Sequence[int], dims: Sequence[int | str]) -> Value:
+            self.feeds[name] = random.standard_normal(shape).astype(np.float32)
+            return build.tensor_parameter(name, "float32", dims if self.symbolic else shape)
+
+        names = [f"b{axis}" for axis in range(len(self.batch))]
+        q = given("q", (*self.batch, self.queries, self.size), (*names, "S", self.size))
+        k = given("k", (*self.batch, self.keys, self.size), (*names, "T", self.size))
+        v = given("v", (*self.batch, self.keys, self.wide), (*names, "T", self.wide))
+        axes = range(len(self.batch))
+        turned = build.add(Transpose((*axes, len(self.batch) + 1, len(self.batch))), k)
+        scores = build.pointwise(lambda x: x * 0.5, build.add(Dot(), q, turned))
+        if self.mask == "row":
+            scores = build.pointwise("add", scores, given("mask", (self.keys,), ("T",)))
+        if self.mask == "cap":
+            scores = build.pointwise(lambda x: (x * 0.25).apply("tanh") * 4.0, scores)
+        if self.mask in ("excluded", "nothing"):
+            mask = given("mask", (self.queries, self.keys), ("S", "T"))
+            kept = self.feeds["mask"] > (0.3 if self.mask == "excluded" else 9)
+            if self.mask == "excluded" and self.keys:
+                kept[:, -1] = True
+                kept[-1, : self.keys // 2] = False
+            self.feeds["mask"] = np.where(kept, 0, -np.inf).astype(np.float32)
+            scores = build.pointwise("add", scores, mask)
+        if self.mask == "chosen":
+            kept = build.tensor_parameter("kept", BOOL.name, ("T",) if self.symbolic else (self.keys,))
+            self.feeds["kept"] = random.random(self.keys) > 0.4
+            scores = build.pointwise(lambda x, m: m.select(x, -10000.0), scores, kept)
+        product = build.add(Dot(), build.add(Softmax(-1), scores), v)
+        return build.module({"y": build.pointwise("neg", product)})
+
+    def expected(self) -> Any:
+        """The same in float64, from the definitions."""
+        wide = {name: value.astype(np.float64) for name, value in self.feeds.items()}
+        with np.errstate(invalid="ignore"):
+            scores = wide["q"] @ np.swapaxes(wide["k"], -1, -2) / 2
+            if self.mask == "cap":
+                scores = np.tanh(scores / 4) * 4
+            if "mask" in wide:
+                scores = scores + wide["mask"]
+            if "kept" in wide:
+                scores = np.where(self.feeds["kept"], scores, -10000)
+            powers = np.exp(scores - scores.max(-1, keepdims=True, initial=-np.inf))
+            return -(powers / powers.sum(-1, keepdims=True)) @ wide["v"]
+
+    def check(self) -> None:
+        """Native code gives what numpy gives."""
+        session = compiled(self.module())
+        found = session.run(self.feeds)["y"]
+        agree(found, self.expected().astype(np.float32), str(self))
+
+
+@pytest.mark.parametrize("symbolic", [False, True], ids=["bound", "symbolic"])
+@pytest.mark.parametrize(
+    "case",
+    [
+        Case(),
+        Case((), 33, 50, 64, 64),
+        Case((2,), 1, 7, 8, 8),
+        Case((3,), 4, 300, 64, 64),
+        Case((1, 2), 30, 700, 24, 40),
+        Case((2, 2), 17, 33, 5, 3),
+        Case((1, 2), 128, 128, 64, 64),
+        Case((2,), 0, 5),
+        Case((0,), 3, 5),
+        Case((2,), 3, 0),
+    ],
+    ids=lambda case: f"{list(case.batch)} {case.queries}x{case.keys} {case.size} {case.wide}",
+)
+def test_sizes(case: Case, symbolic: bool) -> None:
+    Case(case.batch, case.queries, case.keys, case.size, case.wide, symbolic=symbolic).check()
+
+
+@pytest.mark.parametrize("mask", ["row", "cap", "excluded", "nothing", "chosen"])
+@pytest.mark.parametrize("keys", [24, 600])
+def test_changed_scores(mask: str, keys: int) -> None:
+    """Whole rows of -inf become NaN, and a block of keys of -inf before others counts for nothing."""
+    Case((2,), 20, keys, mask=mask).check()
+
+
+def test_scores_are_not_stored() -> None:
+    """Without a buffer of the size queries times keys."""
+    case = Case((2,), 512, 512, 16, 16, mask="row")
+    artifact = argosy.compile(Program(case.module()), targets=("cpu",), strict=True)
+    (variant,) = artifact.variants
+    kinds = [buffer.type for buffer in artifact.plan(variant.key).buffers]
+    assert not [kind for kind in kinds if "512, 512" in str(kind)]
