@@ -17,6 +17,7 @@ from argosy.ops.joining import Concat
 from argosy.ops.pooling import Pool
 from argosy.ops.reduce import Reduce
 from argosy.ops.slicing import Slice
+from argosy.ops.view import Transpose
 from tests.targets.cpu.against_ref import agree, check
 from tests.targets.cpu.loops import needs_compiler
 
@@ -33,6 +34,11 @@ CASES: list[tuple[str, Sequence[int], Sequence[int], dict[str, Any]]] = [
     ("1-d", (2, 5, 30), (7, 5, 4), {"pads": (1, 2)}),
     ("3-d", (1, 17, 5, 6, 7), (18, 17, 3, 2, 3), {"pads": (1, 0, 1, 1, 1, 1), "strides": (1, 2, 1)}),
     ("same", (1, 16, 20, 21), (16, 16, 3, 3), {"auto_pad": "same_upper", "strides": 2}),
+    ("planar, no halo", (2, 1, 20, 37), (20, 1, 3, 5), {"strides": (2, 1)}),
+    ("planar, same", (1, 4, 19, 21), (24, 4, 3, 4), {"auto_pad": "same_lower", "strides": (1, 2)}),
+    ("planar, 1-d", (2, 1, 400), (18, 1, 25), {"pads": (12, 3), "strides": 5}),
+    ("planar, 3-d", (1, 2, 6, 7, 19), (17, 2, 2, 3, 3), {"pads": (1, 0, 1, 0, 1, 1), "dilations": (1, 2, 1)}),
+    ("few channels, dilated", (1, 3, 12, 40), (16, 3, 3, 3), {"pads": 2, "dilations": 2}),
     ("one channel", (1, 3, 5, 5), (1, 3, 3, 3), {}),
     ("a plane of whole pages", (1, 32, 62, 62), (32, 32, 3, 3), {"pads": 1}),
     ("depthwise", (1, 32, 14, 14), (32, 1, 3, 3), {"pads": 1, "group": 32}),
@@ -105,6 +111,22 @@ def test_accuracies(accuracy: str, size: tuple[int, int]) -> None:
     (expected,) = Interpreter(module).run(arguments, Env())
     limit = 1e-4 if accuracy == "relaxed" else 1e-5
     np.testing.assert_allclose(found["y"], expected, limit, limit)
+
+
+@pytest.mark.parametrize("symbolic", [False, True], ids=["bound", "symbolic"])
+def test_images_of_few_channels(symbolic: bool) -> None:
+    """As a program gets them, turned from channels last, made by a convolution, read twice."""
+    build = Builder()
+    height, width = ("height", "width") if symbolic else (18, 21)
+    last = build.tensor_parameter("last", "float32", ["batch" if symbolic else 2, height, width, 3])
+    first = build.add(Transpose((0, 3, 1, 2)), last)
+    stem = build.add(convolution(4, {"pads": 1, "strides": 2}), first, build.constant(weights((20, 3, 3, 3))))
+    wide = build.add(convolution(4, {"pads": 2}), first, build.constant(weights((33, 3, 5, 5))))
+    few = build.add(convolution(4, {}), stem, build.constant(weights((4, 20, 1, 1))))
+    again = build.add(convolution(4, {"pads": 1}), few, build.constant(weights((16, 4, 3, 3))))
+    module = build.module({"wide": wide, "again": build.pointwise(lambda v: v.max(0.0), again)})
+    symbols = {"batch": 2, "height": 18, "width": 21} if symbolic else {}
+    check(module, [([image((2, 18, 21, 3))], symbols)])
 
 
 SCALED: list[tuple[Sequence[int], Sequence[int], dict[str, Any]]] = [

@@ -4,50 +4,40 @@
 zeros before and behind, so that a window never has to ask where the image ends. The number of pixels of a plane
 is no multiple of 64, or pixels of different blocks would crowd one set of the first cache. Channels beyond the
 last of a block have any value and are never read.
+
+An image of few channels would be mostly such padding; it lies *planar*, one plane to a channel, with a halo likewise.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import ClassVar, Final
 
 from argosy.ir.dim import Dim, DimLike, ceildiv, floordiv
 from argosy.ir.dtype import FLOAT32
 from argosy.ir.types import Dims, TensorType
+from argosy.ops.shapes import product
 
-__all__ = ["LANES", "Blocked"]
+__all__ = ["LANES", "Blocked", "Padded", "Planar"]
 
 LANES: Final = 16
 _PAGE_PIXELS: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Blocked:
-    """The layout of a float32 image: `halo` has the pixels before and behind each spatial axis."""
+class Padded:
+    """What the layouts of a float32 image share: `halo` has the pixels before and behind each spatial axis."""
 
     halo: tuple[tuple[int, int], ...]
 
-    @staticmethod
-    def bare(rank: int) -> Blocked:
-        """Without a halo, for `rank` spatial axes."""
-        return Blocked(((0, 0),) * rank)
+    lanes: ClassVar[int]
+    """Channels that lie side by side."""
 
     @property
     def is_bare(self) -> bool:
         """Whether there is no halo."""
         return not any(begin or end for begin, end in self.halo)
-
-    def covers(self, other: Blocked) -> bool:
-        """Whether all that is asked of `other` is there."""
-        return len(self.halo) == len(other.halo) and all(
-            mine[0] >= its[0] and mine[1] >= its[1] for mine, its in zip(self.halo, other.halo, strict=True)
-        )
-
-    def merged(self, other: Blocked) -> Blocked:
-        """The least layout that covers both."""
-        pairs = zip(self.halo, other.halo, strict=True)
-        return Blocked(tuple((max(mine[0], its[0]), max(mine[1], its[1])) for mine, its in pairs))
 
     def padded(self, spatial: Dims) -> Dims:
         """The spatial sizes with the halo."""
@@ -63,13 +53,8 @@ class Blocked:
         return tuple(reversed(steps))
 
     def plane(self, spatial: Dims) -> DimLike:
-        """Pixels from one block of channels to the next."""
-        total: DimLike = 1
-        for size in self.padded(spatial):
-            total = size * total
-        if isinstance(total, Dim):
-            return floordiv(total, 2) * 2 + 1
-        return total + (total % _PAGE_PIXELS == 0)
+        """Pixels from one plane to the next."""
+        return product(self.padded(spatial))
 
     def pixel(self, spatial: Dims, places: Sequence[DimLike]) -> DimLike:
         """The number in its plane of the pixel at `places`, of which 0 is the first behind the halo."""
@@ -77,6 +62,51 @@ class Blocked:
         for place, step, (begin, _) in zip(places, self.steps(spatial), self.halo, strict=True):
             total = step * (place + begin) + total
         return total
+
+    def planes(self, channels: DimLike) -> DimLike:
+        """Planes of an image of some channels."""
+        return ceildiv(channels, self.lanes)
+
+
+@dataclass(frozen=True, slots=True)
+class Planar(Padded):
+    """A plane for each channel: `[N][C][plane]`."""
+
+    lanes = 1
+
+    def kind(self, shape: Dims) -> TensorType:
+        """The type of the buffer of an image of `shape`."""
+        return TensorType(FLOAT32, (*shape[:2], self.plane(shape[2:])))
+
+
+@dataclass(frozen=True, slots=True)
+class Blocked(Padded):
+    """Planes of pixels of 16 channels: `[N][ceil(C / 16)][plane][16]`."""
+
+    lanes = LANES
+
+    @staticmethod
+    def bare(rank: int) -> Blocked:
+        """Without a halo, for `rank` spatial axes."""
+        return Blocked(((0, 0),) * rank)
+
+    def covers(self, other: Blocked) -> bool:
+        """Whether all that is asked of `other` is there."""
+        return len(self.halo) == len(other.halo) and all(
+            mine[0] >= its[0] and mine[1] >= its[1] for mine, its in zip(self.halo, other.halo, strict=True)
+        )
+
+    def merged(self, other: Blocked) -> Blocked:
+        """The least layout that covers both."""
+        pairs = zip(self.halo, other.halo, strict=True)
+        return Blocked(tuple((max(mine[0], its[0]), max(mine[1], its[1])) for mine, its in pairs))
+
+    def plane(self, spatial: Dims) -> DimLike:
+        """Pixels from one block of channels to the next."""
+        total = product(self.padded(spatial))
+        if isinstance(total, Dim):
+            return floordiv(total, 2) * 2 + 1
+        return total + (total % _PAGE_PIXELS == 0)
 
     def offset(self, shape: Dims, batch: DimLike, block: DimLike, places: Sequence[DimLike]) -> DimLike:
         """The element of the buffer at which the 16 channels of a pixel of the image `shape` begin."""

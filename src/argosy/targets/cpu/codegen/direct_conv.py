@@ -4,6 +4,9 @@ A tile is pixels of one line of the result (or of several lines where they are s
 are output channels. The sum runs over blocks of input channels, then over the window, then over the channels
 of a block; the weights lie in that order, so each is read once, in sequence. No pixel outside the image is asked
 for: the input has a halo.
+
+A planar image, of few channels, is walked along its lines instead: the sum runs over channels, over the window but
+for its last axis, and over that, along which what a pixel reads lies side by side.
 """
 
 from __future__ import annotations
@@ -26,7 +29,7 @@ from argosy.targets.cpu.codegen.element import DeclinedError, op_of, present
 from argosy.targets.cpu.codegen.kernel import ENTRY, Kernel, KernelWriter, chunk_count
 from argosy.targets.cpu.codegen.reorder import zero_halo
 from argosy.targets.cpu.codegen.tile import AHEAD, Depth, Tile, balanced, depth_of, lines_ahead, micro_function
-from argosy.targets.cpu.layout import LANES, Blocked
+from argosy.targets.cpu.layout import LANES, Blocked, Padded, Planar
 
 __all__ = ["Channels", "Window", "conv_kernel", "pack_weights", "weights_type"]
 
@@ -62,7 +65,7 @@ class Window:
 
     @property
     def halo(self) -> Blocked:
-        """The halo that the windows reach into."""
+        """A blocked image with the halo that the windows reach into."""
         pairs = []
         for axis, (size, count, begin) in enumerate(zip(self.source[2:], self.result[2:], self.begins, strict=True)):
             reach = (self.kernel[axis] - 1) * self.dilations[axis]
@@ -127,8 +130,11 @@ def weights_type(window: Window, outputs: DimLike, tile: Tile) -> TensorType:
     return TensorType(FLOAT32, (ceildiv(outputs, tile.columns), depth, tile.columns))
 
 
-def pack_weights(module: Module, weight: Value, window: Window, tile: Tile) -> Kernel:
-    """Weights `[M, C / group, *kernel]` in panels, in the order in which a tile sums; columns beyond M are zeros."""
+def pack_weights(module: Module, weight: Value, window: Window, tile: Tile, lanes: int) -> Kernel:
+    """Weights `[M, C / group, *kernel]` in panels, in the order in which a tile sums; columns beyond M are zeros.
+
+    `lanes` are the channels that lie side by side in the image.
+    """
     writer = KernelWriter(module, [FLOAT32])
     text = writer.text
     channels = Channels.of(window, tile)
@@ -140,7 +146,7 @@ def pack_weights(module: Module, weight: Value, window: Window, tile: Tile) -> K
         text.line(f"const int64 panel = unit / {count}, channel = unit % {count};")
         channels.declare(text)
         text.line("if (channel >= depth) continue;")
-        text.line(f"const int64 begin = channel / {LANES} * {LANES}, size = min_int64({LANES}, depth - begin);")
+        text.line(f"const int64 begin = channel / {lanes} * {lanes}, size = min_int64({lanes}, depth - begin);")
         text.line(f"const int64 whole = base * {LANES} + channel;")
         with text.loop("tap", "0", text.dim(taps)):
             decompose(text, "tap", kernel, 2)
@@ -180,7 +186,7 @@ class _Tiling:
         return _Tiling(lines, -(-width // parts), parts, ceildiv(count, lines))
 
 
-def _walks_panels_first(window: Window, tile: Tile, source: Blocked, cache: int) -> bool:
+def _walks_panels_first(window: Window, tile: Tile, source: Blocked | Planar, cache: int) -> bool:
     """Whether all panels are summed for a tile before the next tile, rather than all tiles for a panel.
 
     What is walked within stays in the second cache of `cache` bytes if it takes at most half of it, and is read once
@@ -194,10 +200,10 @@ def _walks_panels_first(window: Window, tile: Tile, source: Blocked, cache: int)
 
 
 def conv_kernel(
-    module: Module, anchor: Instruction, window: Window, tile: Tile, source: Blocked, images: Mapping[str, Image],
-    result: Blocked, cache: int,
+    module: Module, anchor: Instruction, window: Window, tile: Tile, source: Blocked | Planar,
+    images: Mapping[str, Image], result: Blocked, cache: int,
 ) -> Kernel:  # fmt: skip
-    """The convolution of the blocked image `temporary0` with the packed weights `temporary1`.
+    """The convolution of the image `temporary0`, blocked or planar, with the packed weights `temporary1`.
 
     `temporary2`, where the anchor has a bias, is that in blocks. `module` is the part of the op behind the anchor;
     `images` are those of its parameters that are blocked, by pointer; the second cache holds `cache` bytes.
@@ -212,7 +218,7 @@ def conv_kernel(
     tiles = shape[0] * tiling.groups * tiling.parts
     total = panels * tiles
     panels_first = _walks_panels_first(window, tile, source, cache)
-    ahead = 0 if panels_first else lines_ahead(tile, tiles)
+    ahead = 0 if panels_first or source.lanes == 1 else lines_ahead(tile, tiles)
     functions, calls = _functions(window, tile, tiling, source, text, ahead)
     plane = text.dim(result.plane(shape[2:]))
     with share(writer, "unit", total):
@@ -260,7 +266,7 @@ def conv_kernel(
     return replace(kernel, text=functions + kernel.text)
 
 
-def _tile_place(text: CText, window: Window, tiling: _Tiling, source: Blocked) -> None:
+def _tile_place(text: CText, window: Window, tiling: _Tiling, source: Padded) -> None:
     """Declare the first line and pixel of a tile, its size, and `a`, the input pixel under its first one."""
     shape, spatial = window.result, window.source[2:]
     width, count = text.dim(shape[-1]), text.dim(product(shape[2:-1]))
@@ -277,12 +283,12 @@ def _tile_place(text: CText, window: Window, tiling: _Tiling, source: Blocked) -
         for axis, (stride, pad) in enumerate(zip(window.strides, window.begins, strict=True)):
             places.append(maps.axis_index(axis + 2, shape[axis + 2]) * stride - pad)
         text.line(f"pixel = {text.dim(source.pixel(spatial, places))};")
-    blocks, plane = text.dim(ceildiv(window.source[1], LANES)), text.dim(source.plane(spatial))
-    text.line(f"const float32 *restrict a = temporary0 + ((i0 * {blocks} + base) * {plane} + pixel) * {LANES};")
+    planes, plane = text.dim(source.planes(window.source[1])), text.dim(source.plane(spatial))
+    text.line(f"const float32 *restrict a = temporary0 + ((i0 * {planes} + base) * {plane} + pixel) * {source.lanes};")
 
 
 def _functions(
-    window: Window, tile: Tile, tiling: _Tiling, source: Blocked, text: CText, ahead: int
+    window: Window, tile: Tile, tiling: _Tiling, source: Padded, text: CText, ahead: int
 ) -> tuple[str, dict[tuple[int, int], str]]:
     """Functions for the sizes that tiles may have, as text, and the call for each."""
     shape, channels, spatial = window.result, Channels.of(window, tile).depth, window.source[2:]
@@ -308,31 +314,36 @@ def _functions(
         return name
 
     steps = source.steps(spatial)
-    plane = number("plane", source.plane(spatial) * LANES)
+    plane = number("plane", source.plane(spatial) * source.lanes)
     blocks, tail = depth_of(channels)
-    if window.group > 1 and len({count for _, count in Channels.of(window, tile).spans}) > 1:
+    if source.lanes == 1:
+        blocks, tail = "0", str(window.kernel[-1])
+    elif window.group > 1 and len({count for _, count in Channels.of(window, tile).spans}) > 1:
         blocks, tail = f"depth / {LANES}", f"depth % {LANES}"
         parameters.append("depth")
         arguments.append("depth")
     else:
         number("depth", channels)
     moves = [
-        number(f"move{axis}", step * (dilation * LANES))
+        number(f"move{axis}", step * (dilation * source.lanes))
         for axis, (step, dilation) in enumerate(zip(steps, window.dilations, strict=True))
     ]
-    depth = Depth(blocks, tail, plane, tuple(zip(window.kernel, moves, strict=True)))
+    taps = list(zip(window.kernel, moves, strict=True))
+    if source.lanes == 1 and isinstance(channels, int):
+        taps = [(channels, plane), *taps[:-1]]
+    depth = Depth(blocks, tail, plane, tuple(taps))
     line = steps[-2] * window.strides[-2] if tiling.lines > 1 else 0
     functions, calls = "", {}
     for height in sorted(heights):
         for pixels in sorted(widths - {0}):
-            offsets = _offsets(height, pixels, line, window.strides[-1])
+            offsets = _offsets(height, pixels, line, window.strides[-1], source.lanes)
             name = f"tile{height}x{pixels}"
             functions += micro_function(name, FLOAT32, offsets, tile.vectors, depth, parameters)
             calls[height, pixels] = f"{ENTRY}_{name}({', '.join(['a', 'b', 'sums', *arguments])});"
     return functions, calls
 
 
-def _offsets(height: int, pixels: int, line: DimLike, stride: int) -> Sequence[str]:
+def _offsets(height: int, pixels: int, line: DimLike, stride: int, lanes: int) -> Sequence[str]:
     if not isinstance(line, int):
         raise DeclinedError("tiles of several lines of symbolic length")
-    return [str((row * line + pixel * stride) * LANES) for row in range(height) for pixel in range(pixels)]
+    return [str((row * line + pixel * stride) * lanes) for row in range(height) for pixel in range(pixels)]

@@ -16,9 +16,9 @@ from argosy.targets.cpu.codegen.c_text import CText, axis_name, strides
 from argosy.targets.cpu.codegen.copying import TRANSPOSE, decompose, lies_along, share
 from argosy.targets.cpu.codegen.kernel import Kernel, KernelWriter, chunk_count
 from argosy.targets.cpu.codegen.vector_elements import VectorElements
-from argosy.targets.cpu.layout import LANES, Blocked
+from argosy.targets.cpu.layout import LANES, Blocked, Padded, Planar
 
-__all__ = ["from_blocked", "image_shape", "place", "to_blocked", "whole", "zero_halo"]
+__all__ = ["from_blocked", "image_shape", "place", "to_blocked", "to_planar", "whole", "zero_halo"]
 
 
 def whole(kind: TensorType) -> Module:
@@ -82,14 +82,47 @@ def to_blocked(module: Module, layout: Blocked, axes: Sequence[int | None] | Non
     return replace(kernel, text=TRANSPOSE + kernel.text) if fast else kernel
 
 
+def to_planar(module: Module, layout: Planar) -> Kernel:
+    """The result of `module` with a halo around each of its planes."""
+    value = module.results[0]
+    shape, spatial, last = value.shape, value.shape[2:], value.rank - 1
+    writer = KernelWriter(module, [FLOAT32])
+    text = writer.text
+    padded = layout.padded(spatial)
+    lines, width, size = product(padded[:-1]), text.dim(padded[-1]), text.dim(spatial[-1])
+    begin, end = layout.halo[-1]
+    total = product(shape[:2]) * lines
+    with share(writer, "unit", total):
+        text.line(f"const int64 line = unit % {text.dim(lines)}, image = unit / {text.dim(lines)};")
+        text.line(f"const int64 i0 = image / {text.dim(shape[1])}, i1 = image % {text.dim(shape[1])};")
+        text.line(f"float32 *restrict to = y0 + unit * {width};")
+        inside = _line_places(text, range(2, last), spatial[:-1], layout, "line")
+        if inside:
+            with text.block(f"if (!({inside}))"):
+                text.line(f"for (int64 i = 0; i < {width}; ++i) to[i] = 0;")
+                text.line("continue;")
+        text.line(f"for (int64 i = 0; i < {begin}; ++i) to[i] = 0;")
+        text.line(f"to += {begin};")
+        text.line(f"for (int64 i = 0; i < {end}; ++i) to[{size} + i] = 0;")
+        if lies_along(module, value, last):
+            with text.block(f"if ({size} >= {LANES})"):
+                with text.block(f"for (int64 done = 0; done < {size}; done += {LANES})"):
+                    # The last ones may be copied twice.
+                    text.line(f"const int64 {axis_name(last)} = min_int64(done, {size} - {LANES});")
+                    vector = VectorElements(text, writer.pointers, last).of(value, maps.identity(shape))
+                    text.line(f"store_float32x16(to + {axis_name(last)}, {vector});")
+                text.line("continue;")
+        with text.loop(axis_name(last), "0", size), writer.elements.scope():
+            text.line(f"to[{axis_name(last)}] = (float32){writer.elements.of(value, maps.identity(shape))};")
+    return writer.kernel(chunk_count(product(shape), total))
+
+
 def _declare(text: CText, axis: int | None, value: str) -> None:
     if axis is not None:
         text.line(f"const int64 {axis_name(axis)} = {value};")
 
 
-def _line_places(
-    text: CText, axes: Sequence[int | None], spatial: Sequence[DimLike], layout: Blocked, line: str
-) -> str:
+def _line_places(text: CText, axes: Sequence[int | None], spatial: Sequence[DimLike], layout: Padded, line: str) -> str:
     """Declare the places of a padded line on all spatial axes but the last; whether it is inside the image, as C."""
     inside = []
     rest = line

@@ -42,6 +42,8 @@ _SHAPES: Final = {2: 1.0, 3: 1.01, 1: 1.06}
 """Vectors that a tile may be wide, with what a column costs: the narrow one reads more numbers for each."""
 _MOST_SHARES: Final = 32
 """Tiles of a panel from which fetching ahead no longer pays: the first tile, which waits, is few of them."""
+_FEW_STEPS: Final = 7
+"""Steps that are written out: a loop over them would cost as much as they do."""
 _CHAINS: Final = 8
 """Sums that must be in flight so that none waits for the one before."""
 _VECTORS: Final = {
@@ -195,12 +197,19 @@ def _nest(
         "  {",
         f"    const {kind} *p = {place};",
         *ahead,
-        "#pragma clang loop unroll_count(2)" if len(steps) == 1 else "#pragma clang loop unroll(disable)",
+        f"#pragma clang loop {_unrolling(count, len(steps))}",
         f"    for (int64 k = 0; k < {count}; k += {len(steps)}) {{",
     ]
     for step in steps:
         lines += step
     return [*lines, "    }", "  }", "  }"]
+
+
+def _unrolling(count: str, ways: int) -> str:
+    """How the innermost loop is unrolled."""
+    if count.isdecimal() and int(count) <= _FEW_STEPS:
+        return "unroll(full)"
+    return "unroll_count(2)" if ways == 1 else "unroll(disable)"
 
 
 def _step(dtype: DType, offsets: Sequence[str], vectors: int, way: int) -> list[str]:

@@ -21,16 +21,17 @@ from argosy.targets.cpu.codegen.direct_conv import Channels, Window, conv_kernel
 from argosy.targets.cpu.codegen.element import DeclinedError, present
 from argosy.targets.cpu.codegen.kernel import Kernel
 from argosy.targets.cpu.codegen.part import Part, part_of
-from argosy.targets.cpu.codegen.reorder import from_blocked, image_shape, to_blocked
+from argosy.targets.cpu.codegen.reorder import from_blocked, image_shape, to_blocked, to_planar
 from argosy.targets.cpu.codegen.tile import Tile, tile_for
 from argosy.targets.cpu.codegen.transposed_conv import Scatter, pack_scatter, scatter_kernel, scatter_type
 from argosy.targets.cpu.codegen.winograd import TRANSFORMS, Winograd, pack_winograd, winograd_kernel, winograd_type
-from argosy.targets.cpu.layout import LANES, Blocked
+from argosy.targets.cpu.layout import LANES, Blocked, Planar
 from argosy.targets.cpu.solution import Problem, Solution, Steps, register_solution
 
 __all__ = [
     "DepthwiseConvolution",
     "DirectConvolution",
+    "PlanarConvolution",
     "TransposedConvolution",
     "WinogradConvolution",
     "blocked_images",
@@ -62,8 +63,8 @@ class _BlockedConvolution(Solution):
         """Why a convolution that could be blocked is none for this solution; may raise DeclinedError too."""
         raise NotImplementedError
 
-    def halo(self, problem: Problem, config: Any) -> Blocked:
-        """The halo that the kernel reads."""
+    def halo(self, problem: Problem, config: Any) -> Blocked | Planar:
+        """The layout, with its halo, in which the kernel reads the image."""
         raise NotImplementedError
 
     def weights(self, problem: Problem, config: Any, steps: Steps) -> int:
@@ -71,7 +72,7 @@ class _BlockedConvolution(Solution):
         raise NotImplementedError
 
     def kernel(
-        self, problem: Problem, config: Any, module: Module, source: Blocked, images: dict[str, Image], layout: Blocked
+        self, problem: Problem, config: Any, module: Module, source: Any, images: dict[str, Image], layout: Blocked
     ) -> Kernel:
         """The kernel, from the source, the packed weights and the bias; `module` is what follows the anchor."""
         raise NotImplementedError
@@ -81,14 +82,20 @@ class _BlockedConvolution(Solution):
             return None
         anchor = problem.anchor_instruction
         if problem.module.parameters[index].result() == present(anchor, 0):
-            return self.halo(problem, self.configs(problem)[0])
+            halo = self.halo(problem, self.configs(problem)[0])
+            return halo if isinstance(halo, Blocked) else None
         part = part_of(problem.module, [problem.module.results[0]], {anchor})
         return preferred_image(part, anchor.result(), index)
 
     def lower(self, problem: Problem, config: Any, steps: Steps) -> None:
         module, anchor = problem.module, problem.anchor_instruction
         rank = anchor.result().rank
-        buffer, source = image(steps, module, present(anchor, 0), self.halo(problem, config))
+        x, need = present(anchor, 0), self.halo(problem, config)
+        source: Blocked | Planar = need
+        if isinstance(need, Planar):
+            buffer = planar_image(steps, module, x, need)
+        else:
+            buffer, source = image(steps, module, x, need)
         temporaries = [buffer, self.weights(problem, config, steps)]
         bias = anchor.operands[2] if len(anchor.operands) > 2 else None
         if bias is not None:
@@ -123,22 +130,45 @@ class DirectConvolution(_BlockedConvolution):
         tiles = {wide, tile_for(problem.arch, FLOAT32, LANES)}
         return sorted(tiles, key=lambda tile: (_multiplications(window, tile), -tile.columns))
 
-    def halo(self, problem: Problem, config: Tile) -> Blocked:
+    def halo(self, problem: Problem, config: Tile) -> Blocked | Planar:
         return Window.of(problem.anchor_instruction).halo
 
     def weights(self, problem: Problem, config: Tile, steps: Steps) -> int:
         weight = present(problem.anchor_instruction, 1)
         part = part_of(problem.module, [weight])
-        window = Window.of(problem.anchor_instruction)
+        window, lanes = Window.of(problem.anchor_instruction), self.halo(problem, config).lanes
         kind = weights_type(window, weight.shape[0], config)
-        return packed(steps, part, pack_weights(part.module, weight, window, config), kind)
+        return packed(steps, part, pack_weights(part.module, weight, window, config, lanes), kind)
 
     def kernel(
-        self, problem: Problem, config: Tile, module: Module, source: Blocked, images: dict[str, Image], layout: Blocked
-    ) -> Kernel:
+        self, problem: Problem, config: Tile, module: Module, source: Blocked | Planar, images: dict[str, Image],
+        layout: Blocked,
+    ) -> Kernel:  # fmt: skip
         anchor = problem.anchor_instruction
         cache = problem.arch.second_cache
         return conv_kernel(module, anchor, Window.of(anchor), config, source, images, layout, cache)
+
+
+@register_solution
+class PlanarConvolution(DirectConvolution):
+    """Of an image of few channels, as a program gets it: blocked, it would be mostly padding."""
+
+    name = "planar convolution"
+    rank = 3
+
+    def declines(self, problem: Problem) -> str:
+        anchor = problem.anchor_instruction
+        window, source = Window.of(anchor), present(anchor, 0).instruction
+        if window.group > 1 or not isinstance(window.source[1], int) or window.source[1] > LANES // 2:
+            return "it has groups or more than a few channels"
+        if window.dilations[-1] > 1:
+            return "what a pixel reads of a line does not lie side by side"
+        if problem.layouts and source in problem.module.parameters:
+            return "its image lies blocked" if problem.layouts[problem.module.parameters.index(source)] else ""
+        return ""
+
+    def halo(self, problem: Problem, config: Tile) -> Planar:
+        return Planar(Window.of(problem.anchor_instruction).halo.halo)
 
 
 @register_solution
@@ -267,6 +297,14 @@ def image(steps: Steps, module: Module, value: Value, need: Blocked) -> tuple[in
         return steps.blocked(module.parameters.index(value.instruction), need)
     part = part_of(module, [value])
     return packed(steps, part, to_blocked(part.module, need), need.kind(value.shape)), need
+
+
+def planar_image(steps: Steps, module: Module, value: Value, need: Planar) -> int:
+    """The buffer of a value of an op as a planar image; without a halo that is the operand itself."""
+    if need.is_bare and isinstance(value.instruction.op, Parameter):
+        return steps.operand(module.parameters.index(value.instruction))
+    part = part_of(module, [value])
+    return packed(steps, part, to_planar(part.module, need), need.kind(value.shape))
 
 
 def packed(steps: Steps, part: Part, kernel: Kernel, kind: TensorType) -> int:
