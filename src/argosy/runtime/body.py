@@ -62,6 +62,8 @@ class Body:
             and all(table.is_settled(number) and table.is_reused(number) for number in outputs)
         )
         """Whether a run is nothing but copies in, foreign calls, copies out."""
+        self.evaluates = any(True for _ in _evaluations_in(self.nodes))
+        """Whether numpy computes something."""
         self._lives = {
             root: life for root, life in lives.items() if table[root].kind == "planned" or root in self.staged
         }
@@ -147,6 +149,20 @@ def _calls_in(nodes: Sequence[Node]) -> Iterator[Calls]:
                 yield from _calls_in(node.otherwise)
             case Loop():
                 yield from _calls_in(node.body)
+            case _:
+                pass
+
+
+def _evaluations_in(nodes: Sequence[Node]) -> Iterator[Evaluation]:
+    for node in nodes:
+        match node:
+            case Evaluation():
+                yield node
+            case Branch():
+                yield from _evaluations_in(node.then)
+                yield from _evaluations_in(node.otherwise)
+            case Loop():
+                yield from _evaluations_in(node.body)
             case _:
                 pass
 

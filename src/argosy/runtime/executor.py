@@ -8,6 +8,7 @@ such runs of calls, `evaluate` steps see tensors over the same memory.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Any, Protocol
 
 import numpy as np
@@ -95,7 +96,7 @@ class Executor:
             run = self._start(frame, env, observe)
             for number, argument in zip(self._inputs, arguments, strict=True):
                 run.values[number] = argument
-            with np.errstate(all="ignore"):
+            with np.errstate(all="ignore") if body.evaluates else nullcontext():
                 run.nodes(body.nodes)
             results = tuple([run.kept(number) for number in self._outputs])
             run.end()

@@ -105,6 +105,13 @@ def test_turned_and_taken(shapes: tuple[Sequence[int], Sequence[int]]) -> None:
     Problem(*shapes, turned=True, weight=False).check()
 
 
+@pytest.mark.parametrize("shapes", [((1, 3001), (3001, 50)), ((2, 1100), (1100, 40)), ((1, 1040), (1040, 16))], ids=str)
+@pytest.mark.parametrize("symbolic", [False, True], ids=["bound", "symbolic"])
+def test_few_rows_and_much_depth(shapes: tuple[Sequence[int], Sequence[int]], symbolic: bool) -> None:
+    Problem(*shapes, symbolic=symbolic, taken=True, scale=0.1).check()
+    Problem(*shapes, symbolic=symbolic, weight=False, scale=0.1).check()
+
+
 @pytest.mark.parametrize("kind", ["float16", "bfloat16", "float64", "int32", "int64", "uint32", "uint64", "int8"])
 def test_element_types(kind: str) -> None:
     Problem((19, 45), (45, 37), kind).check()

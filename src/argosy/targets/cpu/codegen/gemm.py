@@ -43,6 +43,8 @@ _DEPTH: Final = 1024
 """Numbers of a block of the depth, at most."""
 _UNKNOWN_DEPTH: Final = 256
 """Numbers of a block of a depth that only the run knows."""
+_FEW: Final = 2
+"""Rows with which a product takes as long as its right operand takes to come from memory."""
 _RESIDENT: Final = 5 << 17
 """Bytes of the left operand that are to stay in the second cache."""
 _LINE: Final = 64
@@ -120,8 +122,13 @@ class Gemm:
         """Numbers of a block of the depth, but for the last: a multiple of 16."""
         if isinstance(self.depth, Dim):
             return _UNKNOWN_DEPTH
-        blocks = max(1, -(-self.depth // _DEPTH))
+        blocks = 1 if self.streams else max(1, -(-self.depth // _DEPTH))
         return max(1, -(-self.depth // (blocks * BLOCK))) * BLOCK
+
+    @property
+    def streams(self) -> bool:
+        """Whether all that counts is to read the right operand once, from its first number to the last."""
+        return isinstance(self.rows, int) and self.rows <= _FEW
 
     @property
     def blocks(self) -> DimLike:
@@ -197,8 +204,9 @@ def _strip(writer: KernelWriter, gemm: Gemm, direct: int | None) -> None:
     text.line(f"const {gemm.sums} *restrict b = temporary0 + (({matrix} * {text.dim(gemm.panels)} + panel) * {depth}")
     text.line(f"                                              + block * {gemm.block}) * {columns};")
     text.line(f"const int64 depth = min_int64({depth} - block * {gemm.block}, {gemm.block});")
-    lines = columns * BLOCK * gemm.sums.bits // 8 // _LINE
-    text.line(f"const int64 lines = ({lines} + lower - upper - 1) / (lower - upper);")
+    if not gemm.streams:
+        lines = columns * BLOCK * gemm.sums.bits // 8 // _LINE
+        text.line(f"const int64 lines = ({lines} + lower - upper - 1) / (lower - upper);")
     if direct is None:
         place = f"({_left_matrix(writer, gemm)} * {text.dim(gemm.blocks)} + block) * {text.dim(gemm.rows)}"
         text.line(f"const {gemm.sums} *restrict rows_from = temporary1 + {place} * {gemm.pitch};")
@@ -218,8 +226,9 @@ def _tile(writer: KernelWriter, gemm: Gemm, epilogue: Epilogue, direct: int | No
     text.line(f"const int64 height = {rows} / {tiles}, larger = {rows} % {tiles};")
     text.line("const int64 first = tile * height + min_int64(tile, larger), rows = height + (tile < larger);")
     _left_pointer(writer, gemm, direct)
-    share = f"(tile - upper) * lines * {gemm.block // BLOCK * _LINE}"
-    text.line(f"const int64 next = (int64)(b + {text.dim(gemm.depth)} * {tile.columns}) + {share};")
+    if not gemm.streams:
+        share = f"(tile - upper) * lines * {gemm.block // BLOCK * _LINE}"
+        text.line(f"const int64 next = (int64)(b + {text.dim(gemm.depth)} * {tile.columns}) + {share};")
     if gemm.split:
         place = f"((number * {tiles} + tile) * {text.dim(gemm.panels)} + panel) * {size}"
         text.line(f"{vector} *sums = ({vector} *)y1 + {place};")
@@ -246,7 +255,8 @@ def _micro_functions(gemm: Gemm, direct: int | None) -> tuple[str, dict[int, str
         heights = {height, height + 1} if taller else {height}
     else:
         heights = set(range(1, tile.rows + 1))
-    parameters, arguments = list(AHEAD), list(AHEAD)
+    # The processor itself fetches what is read in order.
+    parameters, arguments = ([], []) if gemm.streams else (list(AHEAD), list(AHEAD))
     if isinstance(gemm.depth, int) and (not gemm.split or gemm.depth % gemm.block == 0):
         blocks, tail = depth_of(min(gemm.depth, gemm.block))
     else:

@@ -166,7 +166,9 @@ def micro_function(
     ]
     step = [_step(dtype, offsets, vectors, way) for way in range(ways)]
     ahead = _FETCH if AHEAD[0] in parameters else []
-    if depth.blocks != "0":
+    if not ahead and not depth.taps and depth.plane == str(BLOCK):  # blocks that follow each other are one
+        lines += _nest(kind, depth, "0", "1", f"({depth.blocks}) * {BLOCK}", step, [])
+    elif depth.blocks != "0":
         lines += _nest(kind, depth, "0", depth.blocks, str(BLOCK), step, ahead)
     if depth.tail != "0":
         lines += _nest(kind, depth, depth.blocks, f"{depth.blocks} + 1", depth.tail, step[:1], [])
