@@ -17,11 +17,12 @@ __all__ = ["Input", "make_feeds"]
 class Input:
     """An input of a model and the recipe for a value of it.
 
-    A dim of `shape` that is a word is bound when a value is made. `fill` is one of `normal` (times `scale`), `strokes`
-    (a page of dark marks, for models that read text: on noise they see nothing and answer with rounding errors),
-    `integers` (in `low` ≤ x < `high`), `constant` (`value`, broadcast), `prefix` (a mask: each row is ones up to a
-    random length, the first row throughout), `lengths` (from 1 up to the dim named `of`, the first being that dim)
-    and `length` (the last dim of the input named `of`).
+    A dim of `shape` that is a word is bound when a value is made. `fill` is one of `normal` (times `scale`, plus
+    `mean` where it is given: some recurrent models amplify rounding errors without bound around 0, far from what
+    they are made for), `strokes` (a page of dark marks, for models that read text: on noise they see nothing and
+    answer with rounding errors), `integers` (in `low` ≤ x < `high`), `constant` (`value`, broadcast), `prefix` (a
+    mask: each row is ones up to a random length, the first row throughout), `lengths` (from 1 up to the dim named
+    `of`, the first being that dim) and `length` (the last dim of the input named `of`).
     """
 
     name: str
@@ -41,7 +42,7 @@ class Input:
         given = self.parameters
         match self.fill:
             case "normal":
-                return (generator.standard_normal(shape) * given["scale"]).astype(self.dtype)
+                return (generator.standard_normal(shape) * given["scale"] + given.get("mean", 0.0)).astype(self.dtype)
             case "strokes":
                 return _strokes(generator, shape).astype(self.dtype)
             case "integers":
