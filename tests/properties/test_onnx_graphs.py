@@ -16,11 +16,11 @@ from tests.properties.onnx_graphs.compared import TEMPLATES, compare_graph, draw
 CHUNK = 200
 
 
-def run(numbers: range) -> Counter[str]:
+def run(numbers: range, target: str = "ref") -> Counter[str]:
     """Verdicts on the graphs; fails at the first one that differs."""
     verdicts: Counter[str] = Counter()
     for number in numbers:
-        verdict = compare_graph(number)
+        verdict = compare_graph(number, target)
         assert verdict.kind != "differs", f"graph {number} of {', '.join(verdict.ops)}: {verdict.why}"
         verdicts[verdict.kind] += 1
     assert verdicts["agrees"] >= 0.85 * len(numbers), "ONNX Runtime runs too few of them"
@@ -37,6 +37,16 @@ def test_graphs_agree_with_onnx_runtime(first: int) -> None:
 @pytest.mark.parametrize("first", range(400, 2000, CHUNK))
 def test_more_graphs_agree_with_onnx_runtime(first: int) -> None:
     run(range(first, first + CHUNK))
+
+
+def test_graphs_agree_with_onnx_runtime_as_native_code() -> None:
+    run(range(40), "cpu")
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("first", range(40, 400, 60))
+def test_more_graphs_agree_with_onnx_runtime_as_native_code(first: int) -> None:
+    run(range(first, first + 60), "cpu")
 
 
 def test_most_ops_have_a_template() -> None:

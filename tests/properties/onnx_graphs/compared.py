@@ -66,13 +66,13 @@ def draw_graph(number: int) -> Graph:
     return graph
 
 
-def compare_graph(number: int) -> Verdict:
-    """Graph `number`, on ONNX Runtime and on ref."""
+def compare_graph(number: int, target: str = "ref") -> Verdict:
+    """Graph `number`, on ONNX Runtime and on a target of ours."""
     graph = draw_graph(number)
     model, feeds = graph.model(), graph.feeds()
     ops = tuple(node.op_type for node in graph.nodes)
     expected, _ = run_onnxruntime(model, feeds) if graph.comparable else (None, "")
-    found, why = run_ours(model, feeds)
+    found, why = run_ours(model, feeds, target)
     if expected is None:
         return Verdict("differs", ops, f"refused: {why}") if found is None else Verdict("not run", ops)
     if found is not None:
@@ -81,13 +81,13 @@ def compare_graph(number: int) -> Verdict:
         if not wrong:
             return Verdict("agrees", ops)
         why = "; ".join(map(str, wrong))
-    nodes = [(step, _compare_step(step, loose=graph.loose)) for step in graph.steps]
+    nodes = [(step, _compare_step(step, target, loose=graph.loose)) for step in graph.steps]
     apart = [f"{step.model.graph.node[0].op_type}: {why}" for step, why in nodes if why]
     return Verdict("differs", ops, "; ".join(apart)) if apart else Verdict("amplified", ops, why)
 
 
-def _compare_step(step: Step, *, loose: bool) -> str:
-    found, why = run_ours(step.model, step.feeds)
+def _compare_step(step: Step, target: str, *, loose: bool) -> str:
+    found, why = run_ours(step.model, step.feeds, target)
     if found is None:
         return f"refused: {why}"
     names = [entry.name for entry in step.model.graph.output]

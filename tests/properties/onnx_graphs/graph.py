@@ -18,6 +18,7 @@ import onnx
 import onnxruntime
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
+import argosy
 from argosy.errors import ArgosyError, InternalError
 from argosy.frontends.onnx import load
 from argosy.ir import Env
@@ -301,11 +302,15 @@ def run_onnxruntime(model: ModelProto, feeds: dict[str, Any]) -> tuple[list[Any]
         return None, type(error).__name__
 
 
-def run_ours(model: ModelProto, feeds: dict[str, Any]) -> tuple[list[Any] | None, str]:
-    """Outputs, or None and why where we refuse. InternalError passes: that is a defect."""
+def run_ours(model: ModelProto, feeds: dict[str, Any], target: str = "ref") -> tuple[list[Any] | None, str]:
+    """Outputs, or None and why where we refuse. InternalError passes: that is a defect. On ref, the program as it is."""
     try:
         program = load(model)
-        values = Interpreter(program.main).run([feeds[name] for name in program.inputs], Env())
+        if target == "ref":
+            values = Interpreter(program.main).run([feeds[name] for name in program.inputs], Env())
+        else:
+            session = argosy.Session(argosy.compile(program, targets=(target,)), device=target)
+            values = tuple(session.run({name: feeds[name] for name in program.inputs}).values())
     except InternalError:
         raise
     except ArgosyError as error:
