@@ -303,7 +303,7 @@ def run_onnxruntime(model: ModelProto, feeds: dict[str, Any]) -> tuple[list[Any]
 
 
 def run_ours(model: ModelProto, feeds: dict[str, Any], target: str = "ref") -> tuple[list[Any] | None, str]:
-    """Outputs, or None and why where we refuse. InternalError passes: that is a defect. On ref, the program as it is."""
+    """Outputs, or None and why where we refuse. InternalError passes: that is a defect. On ref: as imported."""
     try:
         program = load(model)
         if target == "ref":
