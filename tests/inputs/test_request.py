@@ -124,8 +124,10 @@ def test_damaged_files_are_usage_errors(tmp_path: Path, name: str, content: byte
 
 def test_pickles_are_not_loaded(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", np.array([{}], object), allow_pickle=True)
-    with pytest.raises(UsageError, match="can't be read"):
+    with pytest.raises(UsageError, match="can't be read") as caught:
         read_value(tmp_path / "x.npy", "x", TensorType(STRING, None))
+    assert "allow_pickle" not in str(caught.value)
+    assert "np.save" in caught.value.hint
 
 
 def test_outputs_in_a_file_keep_the_names_that_the_model_lacks(tmp_path: Path) -> None:

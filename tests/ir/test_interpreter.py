@@ -173,6 +173,9 @@ def test_errors_name_the_node() -> None:
     x = np.zeros(2, np.float32)
     with pytest.raises(ModelError, match=r"Fail \(node 3 → 'y'\): no"):
         run(failing("model"), x)
+    with pytest.raises(ModelError) as caught:
+        run(failing("model"), x)
+    assert caught.value.hint == "it read float32[2]"
     with pytest.raises(InternalError, match=r"test_failing failed: ValueError: bad \(operand shapes: \[2\], absent\)"):
         run(failing("value"), x)
     with pytest.raises(MemoryError):

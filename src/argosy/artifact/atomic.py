@@ -9,11 +9,20 @@ import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Final
 
 from argosy.errors import EnvironmentError_
 
 __all__ = ["atomic_file"]
+
+_SPACE: Final = "free some disk space, or write elsewhere"
+_HINTS: Final = {
+    errno.ENOSPC: _SPACE,
+    errno.EDQUOT: _SPACE,
+    errno.ENOENT: "make its folder first",
+    errno.EACCES: "write to a folder that you may change",
+    errno.EROFS: "write to a folder that you may change",
+}
 
 
 @contextmanager
@@ -43,7 +52,7 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             raise
         _sync_folder(target.parent)
     except OSError as error:
-        hint = "free some disk space, or write elsewhere" if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
+        hint = _HINTS.get(error.errno or 0, "")
         raise EnvironmentError_(
             f"can't write the file: {error.strerror or error}", where=str(path), hint=hint
         ) from error

@@ -134,7 +134,9 @@ def _load(path: Path) -> Any:
             loaded = np.load(file, allow_pickle=False)
             return loaded if isinstance(loaded, np.ndarray) else {name: loaded[name] for name in loaded.files}
     except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise UsageError(f"the arrays can't be read: {error}", where=str(path)) from None
+        why = f": {error.strerror}" if isinstance(error, OSError) and error.strerror else ""
+        hint = "numpy writes them with np.save and np.savez; arrays of objects are not read"
+        raise UsageError(f"this can't be read as .npy or .npz{why}", where=str(path), hint=hint) from None
 
 
 def _typed(array: Any, kind: Type) -> Any:

@@ -119,13 +119,13 @@ def evaluate(instruction: Instruction, env: Env, inputs: Sequence[Any]) -> tuple
     try:
         results = instruction.op.evaluate_in(env, *inputs)
     except ArgosyError as error:
-        raise error.at(instruction.source or instruction.op.name) from None
+        raise error.at(instruction.source or instruction.op.name).advise(_read(inputs)) from None
     except MemoryError:
         raise
     except Exception as error:
         objection = _objection(instruction, env, inputs)
         if objection is not None:
-            raise objection.at(instruction.source or instruction.op.name) from None
+            raise objection.at(instruction.source or instruction.op.name).advise(_read(inputs)) from None
         shapes = ", ".join("absent" if value is None else str(list(np.shape(value))) for value in inputs)
         raise InternalError(
             f"evaluating {instruction.op.name} failed: {type(error).__name__}: {error} (operand shapes: {shapes})",
@@ -134,6 +134,12 @@ def evaluate(instruction: Instruction, env: Env, inputs: Sequence[Any]) -> tuple
     if len(results) != len(instruction.types):
         raise InternalError(f"{instruction.op.name} gave {len(results)} results, declared {len(instruction.types)}")
     return results
+
+
+def _read(inputs: Sequence[Any]) -> str:
+    """What an instruction read, for an error that has nothing better to say."""
+    told = [f"{value.dtype}{list(value.shape)}" for value in inputs if isinstance(value, np.ndarray)]
+    return f"it read {', '.join(told)}" if told else ""
 
 
 def _objection(instruction: Instruction, env: Env, inputs: Sequence[Any]) -> ModelError | None:

@@ -128,7 +128,7 @@ class Executor:
             call()
             record = frame.records[number]
             if record.fault:
-                raise fault_in(self._body.fixed[number], record)
+                raise fault_in(self._body.fixed[number], record, self._table, frame.layout.symbols)
         values = frame.values
         return tuple([values[number].copy() for number in self._outputs])
 

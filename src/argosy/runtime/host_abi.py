@@ -48,4 +48,4 @@ def fault_error(fault: int, value: int, source: str) -> ArgosyError:
     words = _FAULTS.get(fault)
     if words is None:
         return InternalError(f"a kernel reported the unknown fault {fault} ({value})", where=source)
-    return UsageError(words.format(value), where=source)
+    return UsageError(words.format(value).removesuffix(" at axis -1"), where=source)

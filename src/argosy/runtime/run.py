@@ -19,8 +19,8 @@ from argosy.ir.dim import Symbol
 from argosy.ir.interpreter import Observer, evaluate
 from argosy.ir.op import Env
 from argosy.ir.philox import draw_number
-from argosy.ir.types import TensorType
-from argosy.runtime.buffers import BufferTable, read_tensor, write_tensor
+from argosy.ir.types import TensorType, map_dims
+from argosy.runtime.buffers import Buffer, BufferTable, read_tensor, write_tensor
 from argosy.runtime.host_abi import STEP_WORDS, RunRecord, fault_error
 from argosy.runtime.layout import Code, Frame, chunk_number, write_block
 from argosy.runtime.memory import Bytes, MemoryPool, address_of
@@ -29,15 +29,23 @@ from argosy.runtime.nodes import Branch, Call, Calls, Evaluation, Loop, Node
 __all__ = ["Run", "fault_in"]
 
 
-def _check(calls: Calls, record: RunRecord) -> None:
-    if record.fault:
-        raise fault_in(calls, record)
+def fault_in(calls: Calls, record: RunRecord, table: BufferTable, symbols: Mapping[str, int]) -> ArgosyError:
+    """The error for what a kernel among `calls` reported; it tells what the kernel read, tensors or sizes alone."""
+    call = calls.calls[record.step]
+    step = call.step
+    reads = [_told(table[number], symbols) for number in step.reads] or [
+        f"{scalar.value} = {table.sizes.number(scalar.value, symbols)}"
+        for scalar in call.scalars
+        if isinstance(scalar.value, str)
+    ]
+    error = fault_error(record.fault, record.value, step.source or step.entry)
+    return error.advise(f"it read {', '.join(reads)}") if reads else error
 
 
-def fault_in(calls: Calls, record: RunRecord) -> ArgosyError:
-    """The error for what a kernel among `calls` reported."""
-    step = calls.calls[record.step].step
-    return fault_error(record.fault, record.value, step.source or step.entry)
+def _told(buffer: Buffer, symbols: Mapping[str, int]) -> str:
+    """The type of a buffer with the sizes that it has now."""
+    kind = buffer.type
+    return str(map_dims(kind, lambda dim: dims.substitute(dim, symbols)))
 
 
 class _Written(Sequence[Any]):
@@ -184,9 +192,13 @@ class Run:
             self._observed_calls(node, self._observe)
         elif node.number is not None:
             self.frame.runs[node.number]()
-            _check(node, self.frame.records[node.number])
+            self._check(node, self.frame.records[node.number])
         else:
-            _check(node, self._call_now(node.calls))
+            self._check(node, self._call_now(node.calls))
+
+    def _check(self, calls: Calls, record: RunRecord) -> None:
+        if record.fault:
+            raise fault_in(calls, record, self._table, self._env.symbols)
 
     def _observed_calls(self, node: Calls, observe: Observer) -> None:
         """Each call on its own, so that whoever watches sees when it ends and what it wrote."""
@@ -197,7 +209,7 @@ class Run:
             else:
                 record = self._call_now((call,))
             record.step = index
-            _check(node, record)
+            self._check(node, record)
             observe(call.instruction, _Written(self, call.step.writes))
 
     def written(self, number: int) -> Any:

@@ -66,5 +66,7 @@ def test_a_fault_names_the_node(case: str) -> None:
         for index, value in enumerate(arguments)
     ]
     session = compiled(builder.module({"y": build(builder, *parameters)}))
-    with pytest.raises(UsageError, match="node"):
+    with pytest.raises(UsageError, match="node") as caught:
         session.run({f"x{index}": value for index, value in enumerate(arguments)})
+    shape = list(np.shape(arguments[-1]))
+    assert f"{arguments[-1].dtype}{shape}" in caught.value.hint, "it does not tell what the node read"
