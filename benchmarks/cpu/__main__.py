@@ -123,6 +123,15 @@ def merged(rows: Sequence[dict[str, Any]], path: Path) -> list[dict[str, Any]]:
     return sorted(known.values(), key=lambda row: order.index(row["name"]) if row["name"] in order else len(order))
 
 
+def keep(rows: Sequence[dict[str, Any]], options: argparse.Namespace) -> None:
+    """Put rows among those of this CPU and precision, as JSON and as a table."""
+    path = result_path(options.precision)
+    path.parent.mkdir(exist_ok=True)
+    results = results_of(merged(rows, path), options)
+    path.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    path.with_suffix(".txt").write_text(report(results, kernels=8), encoding="utf-8")
+
+
 def measured(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """Rows as they come, each told on standard error."""
     chosen = [case for case in cases(options.set) if re.search(options.only, case.name)]
@@ -151,19 +160,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = parser.parse_args(argv)
     options.threads = [int(part) for part in options.threads.split(",")]
     options.peers = [part for part in options.peers.split(",") if part]
-    rows = list(measured(options))
+    rows = []
+    for row in measured(options):
+        rows.append(row)
+        if options.save or not options.only:
+            keep([row], options)  # each at once: a run that is stopped leaves what it has
     if not rows:
         print(f"no model fits {options.only!r}", file=sys.stderr)
         return 2
     results = results_of(rows, options)
     print(json.dumps(results, indent=1) if options.json else report(results, kernels=options.kernels), end="")
-    if options.save or not options.only:
-        path = result_path(options.precision)
-        path.parent.mkdir(exist_ok=True)
-        results = results_of(merged(rows, path), options)
-        path.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
-        path.with_suffix(".txt").write_text(report(results, kernels=8), encoding="utf-8")
-        print(f"kept in {path.parent.name}/{path.name} and .txt", file=sys.stderr)
     return 0
 
 
