@@ -97,6 +97,8 @@ class Case:
         Case(),
         Case((), 33, 50, 64, 64),
         Case((2,), 1, 7, 8, 8),
+        Case((2, 2), 1, 300, 64, 32),
+        Case((2,), 3, 40, 32, 80),
         Case((3,), 4, 300, 64, 64),
         Case((1, 2), 30, 700, 24, 40),
         Case((2, 2), 17, 33, 5, 3),
@@ -116,6 +118,7 @@ def test_sizes(case: Case, symbolic: bool) -> None:
 def test_changed_scores(mask: str, keys: int) -> None:
     """Whole rows of -inf become NaN, and a block of keys of -inf before others counts for nothing."""
     Case((2,), 20, keys, mask=mask).check()
+    Case((2,), 2, keys, mask=mask).check()
 
 
 def test_scores_are_not_stored() -> None:
