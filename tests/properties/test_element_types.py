@@ -106,6 +106,37 @@ def fits(x: Array, target: Kind) -> Array:
         return np.isfinite(wide) & (np.trunc(wide) >= least) & (np.trunc(wide) < least + 2.0**target.dtype.bits)
 
 
+@pytest.mark.parametrize("source", allowed("QuantizeLinear", "T1"))
+def test_quantisation_of_all_types(source: str) -> None:
+    # The great ones and their halves are numbers of bfloat16: the division has the precision of the scale.
+    numbers = np.array([0, 0.3, -0.3, 1, 1.5, 2.5, -2.5, 3.7, 7, -9, 20, 100, -200, 300, 1000, -61440])
+    kinds = itertools.product(allowed("QuantizeLinear", "T2"), allowed("QuantizeLinear", "T3"))
+    for scale, target in kinds:
+        x_kind, scale_kind, kind = (Kind((), name) for name in (source, scale, target))
+        given = {
+            "x": (x_kind, as_element(numbers, x_kind.dtype)),
+            "scale": (scale_kind, as_element(np.array(2.0), scale_kind.dtype)),
+            "zero": (kind, as_element(np.array(0 if kind.dtype.is_float else 1), kind.dtype)),
+        }
+        feeds = {name: value for name, (_, value) in given.items()}
+        made = model([helper.make_node("QuantizeLinear", list(given), ["y"])], given, ["y"])
+        (found,), (expected,) = ours(made, feeds), evaluate(made, feeds)
+        assert found.dtype == kind.dtype.numpy
+        np.testing.assert_array_equal(found.astype(np.float64), expected.astype(np.float64), f"{scale}, {target}")
+
+
+@pytest.mark.parametrize("source", allowed("DequantizeLinear", "T1"))
+def test_dequantisation_to_all_types(source: str) -> None:
+    kind = Kind((), source)
+    x = as_element(np.array([0, 0.5, -0.5, 1, 3, -3, 7, -8, 20, 127, -128, 300, -7e4]), kind.dtype)
+    kinds = itertools.product(allowed("DequantizeLinear", "T2"), allowed("DequantizeLinear", "T3"))
+    for scale, target in kinds:
+        factor, result = as_element(np.array(0.5), Kind((), scale).dtype), Kind((), target)
+        found = run("DequantizeLinear", x, factor, output_dtype=result.number)
+        exact = as_element(x.astype(np.float64) * 0.5, result.dtype)
+        np.testing.assert_array_equal(found.astype(np.float64), exact.astype(np.float64), f"{scale}, {target}")
+
+
 def test_bit_casts_between_all_types_of_one_width() -> None:
     names = allowed("BitCast", "T1")
     for source, target in itertools.product(names, names):

@@ -69,7 +69,7 @@ def _spread(parameter: Array, shape: tuple[int, ...], axis: int, block_size: int
 class Quantize(Op):
     """`saturate(round(x / scale) + zero_point)` in `dtype`. Operands: x, scale, [zero_point].
 
-    The quotient is rounded to the type `precision` (None: that of the scale) and then to the nearest integer,
+    x and the quotient are rounded to the type `precision` (None: that of the scale), then to the nearest integer,
     ties to even; what is out of range takes the nearest value, NaN the greatest. Eight-bit floats take the
     quotient itself; without `saturate` an overflow becomes infinity or NaN. A scale of rank 1 belongs to
     `axis`; with `block_size` every `block_size` elements of `axis` share one.

@@ -10,7 +10,7 @@ import numpy as np
 
 from argosy.comparison import Agree, compare
 from argosy.ir.dtype import Array, DType
-from tests.properties.onnx_graphs import elementwise, numeric, shapes
+from tests.properties.onnx_graphs import classical, elementwise, numeric, shapes
 from tests.properties.onnx_graphs.graph import (
     Graph,
     NotDrawn,
@@ -23,7 +23,12 @@ from tests.properties.onnx_graphs.graph import (
 
 __all__ = ["TEMPLATES", "Verdict", "compare_graph", "draw_graph"]
 
-TEMPLATES: dict[str, Template] = {**elementwise.TEMPLATES, **shapes.TEMPLATES, **numeric.TEMPLATES}
+TEMPLATES: dict[str, Template] = {
+    **elementwise.TEMPLATES,
+    **shapes.TEMPLATES,
+    **numeric.TEMPLATES,
+    **classical.TEMPLATES,
+}
 _OLDEST = 7
 _TRIES = 60
 
