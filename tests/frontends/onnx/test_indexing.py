@@ -9,7 +9,6 @@ import onnxruntime
 import pytest
 from numpy.typing import NDArray
 
-from argosy.errors import ModelError, UnsupportedError
 from tests.frontends.onnx.one_node import model, program, run
 
 Array = NDArray[Any]
@@ -126,33 +125,3 @@ def test_tensor_scatter(mode: str, axis: int) -> None:
     np.testing.assert_array_equal(run("TensorScatter", cache, update, starts, axis=axis, mode=mode), expected)
     first = run("TensorScatter", cache, update, axis=axis, mode=mode)
     np.testing.assert_array_equal(np.take(first, [0, 1], axis), update)
-
-
-def test_label_encoder_in_every_version() -> None:
-    names, texts = ["b", "a"], np.array([["a", "?"]], object)
-    domain = {"domain": "ai.onnx.ml"}
-    encoded = run("LabelEncoder", texts, classes_strings=names, default_int64=9, **domain)
-    np.testing.assert_array_equal(encoded, [[1, 9]])
-    decoded = run("LabelEncoder", np.array([1, 5]), classes_strings=names, **domain)
-    assert decoded.tolist() == ["a", "_Unused"]
-
-
-def test_one_hot_encoder() -> None:
-    domain = {"domain": "ai.onnx.ml"}
-    x = np.array([[3.0, 1.0], [7.0, 3.0]], np.float32)
-    found = run("OneHotEncoder", x, cats_int64s=[1, 3], **domain)
-    np.testing.assert_array_equal(found, np.array([[[0, 1], [1, 0]], [[0, 0], [0, 1]]], np.float32))
-    words = run("OneHotEncoder", np.array(["b"], object), cats_strings=["a", "b"], **domain)
-    assert words.tolist() == [[0, 1]]
-    with pytest.raises(UnsupportedError, match="zeros"):
-        program("OneHotEncoder", [x], cats_int64s=[1], zeros=0, **domain)
-    with pytest.raises(ModelError, match="both or neither"):
-        program("OneHotEncoder", [x], **domain)
-
-
-def test_features_by_threshold_and_index() -> None:
-    domain = {"domain": "ai.onnx.ml"}
-    found = run("Binarizer", np.array([0.5, 1.0, 2.0], np.float32), threshold=1.0, **domain)
-    np.testing.assert_array_equal(found, np.array([0, 0, 1], np.float32))
-    np.testing.assert_array_equal(run("ArrayFeatureExtractor", X[0], np.array([[3, 0]]), **domain), X[0][:, [3, 0]])
-    assert run("ArrayFeatureExtractor", X[0, 0], np.array([1]), **domain).shape == (1, 1)

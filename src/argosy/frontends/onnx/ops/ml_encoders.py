@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 import numpy as np
@@ -93,17 +94,20 @@ def category_mapper(node: Node) -> Value:
 
 @onnx_op("OneHotEncoder", domain=ML)
 def one_hot_encoder(node: Node) -> Value:
-    """A new last axis with a one at the category; all zeros for an unknown one."""
+    """A new last axis with a one at the category; all zeros for an unknown one, or with `zeros` = 0 an error."""
     x = node.input(0)
-    if not node.attr_flag("zeros", default=True):
-        node.unsupported("attribute 'zeros' = 0 (fail for an unknown category) is not supported")
-    if node.has("cats_strings") == node.has("cats_int64s"):
+    texts, numbers = node.attr_strings("cats_strings", ()), node.attr_ints("cats_int64s", ())
+    if bool(texts) == bool(numbers):
         node.fail("has both or neither of the attributes 'cats_strings' and 'cats_int64s', expected one")
-    if node.has("cats_strings"):
-        categories = node.constant(np.array(node.attr_strings("cats_strings"), object))
-    else:
-        categories = node.constant(np.array(node.attr_ints("cats_int64s"), np.int64))
+    listed: Array = np.array(texts, object) if texts else np.array(numbers, np.int64)
+    categories = node.constant(listed)
+    if numbers:
         x = node.builder.convert(x, INT64)
+    if not node.attr_flag("zeros", default=True):
+        # Each by way of its position among the categories: that of an unknown one lies outside, which is an error.
+        places = node.constant(np.arange(len(listed)), INT64)
+        positions = node.add(MapLabels(), x, categories, places, node.constant(len(listed), INT64))
+        x = node.add(Gather(0), categories, positions)
     column = node.add(Unsqueeze((-1,)), x)
     return node.pointwise(lambda left, right: left.eq(right).convert(FLOAT32), column, categories)
 
@@ -112,7 +116,20 @@ def one_hot_encoder(node: Node) -> Value:
 def binarizer(node: Node) -> Value:
     """1 above the threshold, else 0."""
     x, threshold = node.input(0), node.attr_float("threshold", 0.0)
+    if x.dtype.is_integer:
+        return _whole_binarizer(node, x, threshold)
     return node.pointwise(lambda value: (value > threshold).convert(x.dtype), x)
+
+
+def _whole_binarizer(node: Node, x: Value, threshold: float) -> Value:
+    """The same of integers, compared as such: what is above a fraction is above the whole number below it."""
+    least = -(1 << (x.dtype.bits - 1)) if x.dtype.kind == "int" else 0
+    most = least + (1 << x.dtype.bits) - 1
+    if math.isnan(threshold) or threshold >= most:
+        return node.pointwise(lambda value: (value > most).convert(x.dtype), x)  # none is
+    if threshold < least:
+        return node.pointwise(lambda value: (value >= least).convert(x.dtype), x)  # all are
+    return node.pointwise(lambda value: (value > math.floor(threshold)).convert(x.dtype), x)
 
 
 @onnx_op("ArrayFeatureExtractor", domain=ML)
