@@ -18,6 +18,7 @@ from argosy.ir.module import Value
 from argosy.ir.op import Env, Op, register
 from argosy.ir.philox import draw_number, philox
 from argosy.ir.types import Dims, TensorType, Type
+from argosy.ops.box_muller import normal_numbers
 from argosy.ops.numpy_scalar import convert
 
 __all__ = ["Random"]
@@ -77,8 +78,7 @@ class Random(Op):
             fraction = ((words[0] << np.uint64(21)) ^ (words[1] >> np.uint64(11))).astype(np.float64) * 2.0**-53
             drawn = self.first + fraction * (self.second - self.first)
         else:
-            radius = np.sqrt(-2.0 * np.log((words[0].astype(np.float64) + 1.0) * 2.0**-32))
-            drawn = self.first + self.second * radius * np.cos(words[1].astype(np.float64) * (2.0 * np.pi * 2.0**-32))
+            drawn = self.first + self.second * normal_numbers(words[0], words[1])
         result = convert(drawn.reshape(shape), self.dtype)
         if self.distribution == "uniform" and self.dtype is not FLOAT64 and self.second > self.first:
             # Rounding must not reach the end of the half-open interval.
