@@ -17,7 +17,7 @@ from argosy.ops.joining import Concat
 from argosy.ops.pooling import Pool
 from argosy.ops.reduce import Reduce
 from argosy.ops.slicing import Slice
-from argosy.ops.view import Transpose
+from argosy.ops.view import Reshape, Transpose
 from tests.targets.cpu.against_ref import agree, check
 from tests.targets.cpu.loops import needs_compiler
 
@@ -127,6 +127,32 @@ def test_images_of_few_channels(symbolic: bool) -> None:
     module = build.module({"wide": wide, "again": build.pointwise(lambda v: v.max(0.0), again)})
     symbols = {"batch": 2, "height": 18, "width": 21} if symbolic else {}
     check(module, [([image((2, 18, 21, 3))], symbols)])
+
+
+@pytest.mark.parametrize("symbolic", [False, True], ids=["bound", "symbolic"])
+@pytest.mark.parametrize(
+    ("channels", "groups", "spatial"), [(24, 3, (9, 8)), (136, 4, (7, 6)), (40, 5, (11,)), (18, 2, (3, 4, 5))]
+)
+def test_channels_in_another_order(channels: int, groups: int, spatial: Sequence[int], *, symbolic: bool) -> None:
+    """A channel shuffle and pieces of the channels between convolutions and a pooling."""
+    build, rank = Builder(), len(spatial)
+    names = SIZES[2 : 2 + rank]
+    dims: list[int | str] = ["batch", 20, *names] if symbolic else [2, 20, *spatial]
+    one = (1,) * rank
+    x = build.tensor_parameter("x", "float32", dims)
+    image_of = build.add(convolution(rank + 2, {}), x, build.constant(weights((channels, 20, *one))))
+    batch, _, *sizes = image_of.shape
+    parts = build.add(Reshape((batch, groups, channels // groups, *sizes)), image_of)
+    turned = build.add(Transpose((0, 2, 1, *range(3, 3 + rank))), build.pointwise(lambda v: v.max(0.0), parts))
+    shuffled = build.add(Reshape((batch, channels, *sizes)), turned)
+    fields = {"pads": 1, "group": channels}
+    deep = build.add(convolution(rank + 2, fields), shuffled, build.constant(weights((channels, 1, *(3,) * rank))))
+    part = build.add(Slice((5,), (channels - 2,), (1,)), image_of)
+    whole = build.add(convolution(rank + 2, {}), part, build.constant(weights((17, channels - 7, *one))))
+    pool = Pool("max", (2,) * rank, one, (0,) * 2 * rank, one)
+    module = build.module({"deep": deep, "whole": whole, "pooled": build.add(pool, part)})
+    symbols = {"batch": 2, **dict(zip(names, spatial, strict=True))} if symbolic else {}
+    check(module, [([image((2, 20, *spatial))], symbols)])
 
 
 SCALED: list[tuple[Sequence[int], Sequence[int], dict[str, Any]]] = [

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from argosy.ir.dtype import FLOAT32
-from argosy.ir.module import Module, Parameter, Value
-from argosy.ir.types import TensorType
+from argosy.ir.module import Module
 from argosy.targets.cpu.codegen.blocked_elements import Image, images_of
 from argosy.targets.cpu.codegen.convolution_cost import direct_cycles, winograd_cycles
 from argosy.targets.cpu.codegen.depthwise import (
@@ -20,13 +19,22 @@ from argosy.targets.cpu.codegen.depthwise import (
 from argosy.targets.cpu.codegen.direct_conv import Channels, Window, conv_kernel, pack_weights, weights_type
 from argosy.targets.cpu.codegen.element import DeclinedError, present
 from argosy.targets.cpu.codegen.kernel import Kernel
-from argosy.targets.cpu.codegen.part import Part, part_of
-from argosy.targets.cpu.codegen.reorder import from_blocked, image_shape, to_blocked, to_planar
+from argosy.targets.cpu.codegen.part import part_of
 from argosy.targets.cpu.codegen.tile import Tile, tile_for
 from argosy.targets.cpu.codegen.transposed_conv import Scatter, pack_scatter, scatter_kernel, scatter_type
 from argosy.targets.cpu.codegen.winograd import TRANSFORMS, Winograd, pack_winograd, winograd_kernel, winograd_type
 from argosy.targets.cpu.layout import LANES, Blocked, Planar
 from argosy.targets.cpu.solution import Problem, Solution, Steps, register_solution
+from argosy.targets.cpu.solutions.blocked_steps import (
+    blocked_images,
+    finish,
+    image,
+    packed,
+    packed_bias,
+    planar_image,
+    preferred_image,
+    preferred_source,
+)
 
 __all__ = [
     "DepthwiseConvolution",
@@ -34,12 +42,6 @@ __all__ = [
     "PlanarConvolution",
     "TransposedConvolution",
     "WinogradConvolution",
-    "blocked_images",
-    "finish",
-    "image",
-    "packed",
-    "packed_bias",
-    "preferred_image",
 ]
 
 
@@ -81,9 +83,10 @@ class _BlockedConvolution(Solution):
         if self.applies(problem):
             return None
         anchor = problem.anchor_instruction
-        if problem.module.parameters[index].result() == present(anchor, 0):
-            halo = self.halo(problem, self.configs(problem)[0])
-            return halo if isinstance(halo, Blocked) else None
+        halo = self.halo(problem, self.configs(problem)[0])
+        liked = preferred_source(problem.module, present(anchor, 0), index, halo)
+        if liked is not None:
+            return liked if isinstance(liked, Blocked) else None
         part = part_of(problem.module, [problem.module.results[0]], {anchor})
         return preferred_image(part, anchor.result(), index)
 
@@ -95,7 +98,7 @@ class _BlockedConvolution(Solution):
         if isinstance(need, Planar):
             buffer = planar_image(steps, module, x, need)
         else:
-            buffer, source = image(steps, module, x, need)
+            buffer, source = image(steps, module, x, need, problem.layouts)
         temporaries = [buffer, self.weights(problem, config, steps)]
         bias = anchor.operands[2] if len(anchor.operands) > 2 else None
         if bias is not None:
@@ -280,72 +283,3 @@ class TransposedConvolution(_BlockedConvolution):
 def _multiplications(window: Window, tile: Tile) -> int:
     """Multiplications for each place of the window and pixel of the result, those by zero too."""
     return sum(depth * tile.columns for _, depth in Channels.of(window, tile).spans)
-
-
-def preferred_image(part: Part, given: Value | None, index: int) -> Blocked | None:
-    """The bare layout, where parameter `index` of the op is read in its own axes as a blocked image."""
-    if index not in part.parameters:
-        return None
-    axes = images_of(part.module, given).get(part.parameters.index(index))
-    rank = part.module.results[0].rank
-    return Blocked.bare(rank - 2) if axes == tuple(range(rank)) else None
-
-
-def image(steps: Steps, module: Module, value: Value, need: Blocked) -> tuple[int, Blocked]:
-    """A value of an op as a blocked image that covers `need`: the buffer and its layout."""
-    if isinstance(value.instruction.op, Parameter):
-        return steps.blocked(module.parameters.index(value.instruction), need)
-    part = part_of(module, [value])
-    return packed(steps, part, to_blocked(part.module, need), need.kind(value.shape)), need
-
-
-def planar_image(steps: Steps, module: Module, value: Value, need: Planar) -> int:
-    """The buffer of a value of an op as a planar image; without a halo that is the operand itself."""
-    if need.is_bare and isinstance(value.instruction.op, Parameter):
-        return steps.operand(module.parameters.index(value.instruction))
-    part = part_of(module, [value])
-    return packed(steps, part, to_planar(part.module, need), need.kind(value.shape))
-
-
-def packed(steps: Steps, part: Part, kernel: Kernel, kind: TensorType) -> int:
-    """The buffer of what a kernel makes of a part of an op: made once where it comes from weights alone."""
-    reads = [steps.operand(index) for index in part.parameters]
-    if all(steps.is_weight(index) for index in part.parameters):
-        return steps.prepared(kernel, reads, kind)
-    buffer = steps.temporary(kind)
-    steps.call(kernel, reads, [buffer])
-    return buffer
-
-
-def packed_bias(steps: Steps, module: Module, bias: Value, rank: int) -> int:
-    """The buffer of a value for each channel in blocks."""
-    part = part_of(module, [bias])
-    axes = (None, 0, *(None,) * (rank - 2))
-    layout = Blocked.bare(rank - 2)
-    return packed(steps, part, to_blocked(part.module, layout, axes), layout.kind(image_shape(bias.shape, axes)))
-
-
-def blocked_images(steps: Steps, part: Part, given: Value | None) -> tuple[list[int], dict[str, Image]]:
-    """The buffers of a part's parameters, and how those that must be blocked are read, by pointer."""
-    wanted = images_of(part.module, given)
-    reads, images = [], {}
-    for number, index in enumerate(part.parameters):
-        if number in wanted:
-            axes = wanted[number]
-            buffer, layout = steps.blocked(index, Blocked.bare(len(axes) - 2), axes)
-            images[f"x{number}"] = Image(axes, layout)
-        else:
-            buffer = steps.operand(index)
-        reads.append(buffer)
-    return reads, images
-
-
-def finish(steps: Steps, module: Module, kernel: Kernel, reads: Sequence[int], layout: Blocked) -> None:
-    """Call a kernel that writes a blocked result; it is taken back to row-major order where no reader wants it so."""
-    if steps.wanted() is not None:
-        steps.call(kernel, reads, [steps.blocked_result(layout)])
-        return
-    result = module.results[0]
-    buffer = steps.temporary(layout.kind(result.shape))
-    steps.call(kernel, reads, [buffer])
-    steps.call(from_blocked(result.tensor, layout), [buffer], [steps.result()])

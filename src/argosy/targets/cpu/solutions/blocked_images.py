@@ -21,7 +21,13 @@ from argosy.targets.cpu.codegen.element import DeclinedError, op_of, present
 from argosy.targets.cpu.codegen.part import Part, part_of
 from argosy.targets.cpu.layout import LANES, Blocked
 from argosy.targets.cpu.solution import Problem, Solution, Steps, register_solution
-from argosy.targets.cpu.solutions.blocked_convolution import blocked_images, finish, image, preferred_image
+from argosy.targets.cpu.solutions.blocked_steps import (
+    blocked_images,
+    finish,
+    image,
+    preferred_image,
+    preferred_source,
+)
 
 __all__ = ["BlockedConcat", "BlockedElementwise", "BlockedPool", "BlockedReduction"]
 
@@ -99,15 +105,16 @@ class BlockedPool(Solution):
         if self._declines(problem):
             return None
         anchor = problem.anchor_instruction
-        if problem.module.parameters[index].result() == present(anchor, 0):
-            return Blocked.bare(anchor.result().rank - 2)
+        bare = Blocked.bare(anchor.result().rank - 2)
+        if preferred_source(problem.module, present(anchor, 0), index, bare) is not None:
+            return bare
         return preferred_image(_rest(problem), anchor.result(), index)
 
     def lower(self, problem: Problem, config: Any, steps: Steps) -> None:
         del config
         anchor = problem.anchor_instruction
         bare = Blocked.bare(anchor.result().rank - 2)
-        buffer, source = image(steps, problem.module, present(anchor, 0), bare)
+        buffer, source = image(steps, problem.module, present(anchor, 0), bare, problem.layouts)
         rest = _rest(problem)
         reads, images = blocked_images(steps, rest, anchor.result())
         layout = steps.wanted() or bare
