@@ -146,6 +146,23 @@ def test_regressor(kernel: str, one_class: int) -> None:
     np.testing.assert_allclose(wide, run("SVMRegressor", rows(), domain=ML, **given), rtol=1e-4, atol=1e-5)
 
 
+def test_distances_cancel_nowhere() -> None:
+    """Rows near, at and infinitely far from the support vectors, all of them far from the origin."""
+    supports = np.float32(1000) + np.arange(8, dtype=np.float32).reshape(2, 4)
+    steps = np.array([0, 1e-3, -0.5, 3, np.inf], np.float32)
+    x = supports[:1] + steps[:, None]
+    found = run(
+        "SVMRegressor", x, domain=ML, kernel_type="RBF", kernel_params=[0.5, 0.0, 0.0], n_supports=2, rho=[0.0],
+        support_vectors=supports.ravel().tolist(), coefficients=[1.0, 0.0],
+    )  # fmt: skip
+    squares = ((x.astype(np.float64) - supports[0]) ** 2).sum(1)
+    np.testing.assert_allclose(found[:, 0], np.exp(-0.5 * squares), rtol=1e-6)
+    assert_agrees(
+        "SVMRegressor", x, domain=ML, kernel_type="RBF", kernel_params=[0.5, 0.0, 0.0], n_supports=2, rho=[0.0],
+        support_vectors=supports.ravel().tolist(), coefficients=[1.0, 0.5],
+    )  # fmt: skip
+
+
 def test_linear_regressor_and_its_transform() -> None:
     given: dict[str, Any] = {"coefficients": [1.0, -2.0, 0.5, 0.0], "rho": [0.125], "n_supports": 0}
     assert_agrees("SVMRegressor", rows(), domain=ML, rtol=1e-4, **PARAMETERS, **given)

@@ -20,14 +20,13 @@ from argosy.frontends.onnx.scores import (
     transform_scores,
     two_scores,
 )
-from argosy.ir.dtype import FLOAT32, Array
+from argosy.ir.dtype import FLOAT32, FLOAT64, Array
 from argosy.ir.module import Value
 from argosy.ops.index import Gather
 from argosy.ops.joining import Concat
 from argosy.ops.matmul import Dot
 from argosy.ops.reduce import ArgReduce, Reduce
 from argosy.ops.slicing import Slice
-from argosy.ops.view import Unsqueeze
 
 _KERNELS: Final = ("LINEAR", "POLY", "RBF", "SIGMOID")
 _LEAST: Final = 1e-7
@@ -160,16 +159,29 @@ def _kernels(node: Node, x: Value, vectors: int) -> Value:
         node.fail(f"attribute 'kernel_params' holds {len(given)} numbers, expected gamma, coef0 and degree")
     gamma, shift, degree = given or (0.0, 0.0, 0.0)
     if kind == "RBF":
-        # The differences themselves: x² + y² - 2 x y would cancel near a support vector.
-        apart = node.pointwise("sub", node.add(Unsqueeze((1,)), x), node.constant(supports))
-        squares = node.add(Reduce("sum", (2,), keep_dims=False), node.pointwise("mul", apart, apart))
-        return node.pointwise(lambda square: (square * -gamma).exp(), squares)
+        squares = _squared_distances(node, x, supports)
+        return node.pointwise(lambda square: (square * -gamma).exp().convert(x.dtype), squares)
     products = node.add(Dot(), x, node.constant(np.ascontiguousarray(supports.T)))
     if kind == "POLY":
         return node.pointwise(lambda product: (product * gamma + shift).pow(degree), products)
     if kind == "SIGMOID":
         return node.pointwise(lambda product: (product * gamma + shift).tanh(), products)
     return products
+
+
+def _squared_distances(node: Node, x: Value, points: Array) -> Value:
+    """|x - y|² of each row of x[N, F] and of `points` [V, F], in float64, as x² + y² - 2 x y.
+
+    That is a matrix product where the differences would be [N, V, F]; what cancels is far below a step of float32.
+    """
+    wide = node.builder.convert(x, FLOAT64)
+    others = node.builder.convert(node.constant(np.ascontiguousarray(points.T)), FLOAT64)
+    products = node.add(Dot(), wide, others)
+    left, right = (
+        node.add(Reduce("sum", (axis,)), node.pointwise("mul", value, value))
+        for axis, value in ((1, wide), (0, others))
+    )
+    return node.pointwise(lambda p, a, b: a.isinf().select(a, (a + b - p * 2.0).max(0.0)), products, left, right)
 
 
 def _rho(node: Node, x: Value, least: int) -> Array:
