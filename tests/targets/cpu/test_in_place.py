@@ -11,6 +11,7 @@ import argosy
 from argosy.ir import Builder, Program, Value
 from argosy.ir.dtype import dtype
 from argosy.ops.scan import Cumulative
+from argosy.ops.slicing import Pad, Slice
 from argosy.ops.view import Transpose
 from tests.targets.cpu.against_ref import check
 from tests.targets.cpu.loops import needs_compiler
@@ -36,6 +37,14 @@ CHAINS: dict[str, tuple[Chain, str, int]] = {
     "another type as wide": (_cast("int32"), "float32", 1),
     "a wider type": (_cast("float64"), "float32", 0),
     "a narrower type": (_cast("float16"), "float32", 0),
+    "more elements": (
+        lambda build, value: build.add(Pad("constant", (0, 0, 3, 0)), value), "float32", 0
+    ),
+    "fewer elements": (
+        lambda build, value: build.pointwise(lambda x: x * 2.0, build.add(Slice((0,), (5,), (0,), (1,)), value)),
+        "float32",
+        0,
+    ),
     "another order": (
         lambda build, value: build.pointwise(lambda x: x * 2.0, build.add(Transpose((1, 0)), value)), "float32", 0
     ),

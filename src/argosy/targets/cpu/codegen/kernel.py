@@ -6,9 +6,10 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from argosy.ir.dim import DimLike, dim_max, dim_min, floordiv
+from argosy.ir.dim import DimLike, dim_max, dim_min, equal, floordiv
 from argosy.ir.dtype import DType
 from argosy.ir.module import Instruction, Module
+from argosy.ops.shapes import product
 from argosy.targets.cpu.codegen import scalar
 from argosy.targets.cpu.codegen.c_text import CText
 from argosy.targets.cpu.codegen.element import Elements
@@ -122,11 +123,16 @@ class KernelWriter:
         return Kernel(text, tuple(self.text.symbols), chunks, scratch, in_place=in_place)
 
     def read_in_place(self) -> frozenset[int]:
-        """The parameters that are read nowhere but at the place of the result's element, and are as wide, by number."""
+        """The parameters that are read nowhere but at the place of the result's element, by number.
+
+        Their elements are as wide as the result's, and as many.
+        """
+        count = product(self.module.results[0].shape)
         bits = {max(dtype.bits, 8) for dtype in self._results}
         return frozenset(
             number
             for number, parameter in enumerate(self.module.parameters)
             if self.elements.reads.get(self.pointers[parameter]) == {self.stored}
             and bits == {max(parameter.result().dtype.bits, 8)}
+            and equal(product(parameter.result().shape), count)
         )
