@@ -55,6 +55,10 @@ CASES: dict[str, tuple[Sequence[Dims], Callable[..., Value], Sequence[Any], Sequ
         [(N, 3), (4, 1)], lambda b, x, y: b.pointwise("add", x, y, source="node"), ([(4, 3), (4, 1)], [(1, 3), (4, 1)]),
         ([(2, 3), (4, 1)], [(5, 3), (4, 1)]),
     ),
+    "pointwise with none": (
+        [(N, 3), (0, 1)], lambda b, x, y: b.pointwise("add", x, y, source="node"), ([(0, 3), (0, 1)], [(1, 3), (0, 1)]),
+        ([(2, 3), (0, 1)],),
+    ),
     "dot": (
         [(N, M), (K, 20)], lambda b, x, y: b.add(Dot(), x, y, source="node"), ([(2, 4), (4, 20)],),
         ([(20, 30), (40, 20)], [(20, 40), (30, 20)]),

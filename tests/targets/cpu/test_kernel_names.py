@@ -12,7 +12,14 @@ from onnx import helper, numpy_helper
 
 import argosy
 from argosy.artifact.plan import CallStep, StraightBlock
+from argosy.ir import Builder, Program, TensorType
+from argosy.ir.dtype import FLOAT32, INT64
+from argosy.ops.col2im import Col2Im
 from argosy.targets.cpu.solution import SOLUTIONS
+
+WINDOWED = {
+    "image": TensorType(INT64, (2,)), "block": TensorType(INT64, (2,)), "x": TensorType(FLOAT32, (1, 8, 12)),
+}  # fmt: skip
 
 
 def model() -> onnx.ModelProto:
@@ -86,3 +93,12 @@ def test_what_is_watched_is_what_the_run_gives(artifact: argosy.Artifact) -> Non
 @pytest.mark.parametrize("name", [name for name, _ in SOLUTIONS.items()])
 def test_every_solution_has_a_name_that_c_takes(name: str) -> None:
     assert re.fullmatch(r"[A-Za-z][A-Za-z0-9 -]*", name)
+
+
+def test_windows_that_only_the_run_knows() -> None:
+    """Where strides or the window are no attributes, the label is the op's name alone."""
+    build = Builder()
+    image, block, x = (build.parameter(name, kind) for name, kind in WINDOWED.items())
+    module = build.module({"y": build.add(Col2Im(), x, image, block)})
+    artifact = argosy.compile(Program(module), targets=("cpu",), strict=True)
+    assert any(entry.startswith("col2im_") for entry in entries(artifact))

@@ -19,7 +19,7 @@ from tests.targets.cpu.against_ref import check
 
 GENERATORS = {**views.GENERATORS, **elements.GENERATORS, **windows.GENERATORS, **values.GENERATORS}
 ON_THE_HOST = {
-    "decode_image", "format_numbers", "map_labels", "optional", "optional_get_element",
+    "decode_image", "format_numbers", "map_construct", "map_entries", "map_labels", "optional", "optional_get_element",
     "optional_has_element", "parse_numbers", "regex_match", "sequence_at", "sequence_concat", "sequence_construct",
     "sequence_erase", "sequence_insert", "sequence_length", "sequence_split", "string_concat", "string_normalize",
     "string_split",

@@ -34,8 +34,8 @@ def _anchor(anchor: Instruction) -> str:
     """An op with its window: `conv3x3`, `conv7x7s2`, `pool_max3x3s2`, `reduce_sum`."""
     op = anchor.op
     kind = getattr(op, "kind", "")
-    kernel: Sequence[DimLike] = getattr(op, "kernel", ())
-    strides: Sequence[int] = getattr(op, "strides", ())
+    kernel: Sequence[DimLike] = getattr(op, "kernel", None) or ()
+    strides: Sequence[int] = getattr(op, "strides", None) or ()
     if op.name in ("conv", "conv_transpose") and anchor.operands[1] is not None:
         kernel = anchor.operands[1].shape[2:]
     window = "x".join(str(size) for size in kernel) if all(isinstance(size, int) for size in kernel) else ""

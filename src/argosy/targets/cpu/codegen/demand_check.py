@@ -11,6 +11,10 @@ from argosy.targets.cpu.codegen.kernel import ENTRY, Kernel
 
 __all__ = ["DEMAND_CHECK", "demand_words"]
 
+_NUMBER: Final = 1
+_EITHER: Final = 2
+"""How sizes may spread: to a number that was known, or to either of two that were not."""
+
 DEMAND_CHECK: Final = Kernel(
     f"""\
 ARGOSY_EXPORT void {ENTRY}(const void *params, int64_t chunk, int64_t chunks, void *scratch) {{
@@ -18,8 +22,9 @@ ARGOSY_EXPORT void {ENTRY}(const void *params, int64_t chunk, int64_t chunks, vo
   const int64 *demand = (const int64 *)params + 1;
   for (int64 left = ARGOSY_SYMBOL(params, 0); left > 0; --left, demand += 4) {{
     if (demand[0] == demand[1]) continue;
-    /* Of sizes that spread 0 and 1 do not fit: the result was planned as the larger one. */
-    if (demand[3] && demand[0] * demand[1] != 0 && (demand[0] == 1 || demand[1] == 1)) continue;
+    /* Where only the run knows both sizes, 0 and 1 do not fit: the result was planned as the larger one. */
+    const bool planned = demand[3] == {_EITHER} && demand[0] * demand[1] == 0;
+    if (demand[3] && !planned && (demand[0] == 1 || demand[1] == 1)) continue;
     argosy_fail(scratch, ARGOSY_SHAPES, demand[2] - 1);
   }}
 }}
@@ -28,12 +33,13 @@ ARGOSY_EXPORT void {ENTRY}(const void *params, int64_t chunk, int64_t chunks, vo
     1,
     label="check_sizes",
 )
-"""Reads their number, and for each the two sizes, its axis plus 1, and whether it spreads."""
+"""Reads their number, and for each the two sizes, its axis plus 1, and how it spreads, 0 for not at all."""
 
 
 def demand_words(demands: Sequence[Demand]) -> list[DimLike]:
     """What the kernel reads, none of it negative."""
     words: list[DimLike] = [len(demands)]
     for demand in demands:
-        words += [demand.left, demand.right, demand.axis + 1, int(demand.spreads)]
+        way = _NUMBER if isinstance(demand.left, int) or isinstance(demand.right, int) else _EITHER
+        words += [demand.left, demand.right, demand.axis + 1, way if demand.spreads else 0]
     return words
