@@ -19,18 +19,18 @@ from argosy.targets.cpu.lone_op import LoneOp
 from argosy.targets.cpu.solution import Problem, Steps, register_solution
 from argosy.targets.cpu.solutions.steered import define_sizes
 
-__all__ = ["FourierSums", "MelMatrix"]
+__all__ = ["FourierSums", "MelMatrix", "axis_and_length", "fourier_sizes"]
 
 
 @register_solution
 class FourierSums(LoneOp):
-    """A sum over the signal for each frequency, in float64."""
+    """A sum over the signal for each frequency, in float64: for an axis that only the run knows."""
 
     name = "fourier sums"
     anchors = frozenset({"dft"})
 
     def lower(self, problem: Problem, config: Any, steps: Steps) -> None:
-        define_sizes(problem, steps, _sizes)
+        define_sizes(problem, steps, fourier_sizes)
         (dft,) = problem.module.instructions
         # the length is not a dim of a one-sided result, but less than twice the longest of them
         longest: DimLike = 2
@@ -41,7 +41,7 @@ class FourierSums(LoneOp):
         self.call(problem, steps, _transform(problem.module), [table])
 
 
-def _axis_and_length(elements: Elements, instruction: Instruction) -> tuple[str, str, str]:
+def axis_and_length(elements: Elements, instruction: Instruction) -> tuple[str, str, str]:
     """C variables: the axis, its size, and the length of the transform."""
     op, x = op_of(instruction, Fourier), present(instruction, 0)
     text = elements.text
@@ -61,9 +61,10 @@ def _axis_and_length(elements: Elements, instruction: Instruction) -> tuple[str,
     return axis, size, text.let("int64", length)
 
 
-def _sizes(elements: Elements, instruction: Instruction) -> list[list[DimLike]]:
+def fourier_sizes(elements: Elements, instruction: Instruction) -> list[list[DimLike]]:
+    """The dims of the result of a `dft`."""
     op, x = op_of(instruction, Fourier), present(instruction, 0)
-    axis, _, length = _axis_and_length(elements, instruction)
+    axis, _, length = axis_and_length(elements, instruction)
     kept = f"{length} / 2 + 1" if op.onesided and not op.inverse else length
     shape = [
         elements.local(f"{axis} == {number} ? {kept} : {elements.text.dim(size)}")
@@ -75,7 +76,7 @@ def _sizes(elements: Elements, instruction: Instruction) -> list[list[DimLike]]:
 def _table(module: Module) -> Kernel:
     """cos and sin of -2 pi k / n."""
     kernel = OpKernel(module, [FLOAT64])
-    _, _, length = _axis_and_length(kernel.elements, kernel.instruction)
+    _, _, length = axis_and_length(kernel.elements, kernel.instruction)
     with kernel.text.loop("k", "0", length):
         kernel.text.line(f"const float64 turn = (float64)k / (float64){length};")
         kernel.text.line("y0[2 * k] = cos_float64(turn * 0x1.921fb54442d18p+2);")
@@ -91,7 +92,7 @@ def _transform(module: Module) -> Kernel:
     parts = x.shape[-1]
     if not isinstance(parts, int):
         raise DeclinedError("it is not known whether the signal is real")
-    axis, size, length = _axis_and_length(kernel.elements, kernel.instruction)
+    axis, size, length = axis_and_length(kernel.elements, kernel.instruction)
     text.line("int64 inner = 1;")
     for number, dim in enumerate(x.shape[:-1]):
         text.line(f"inner *= {number} > {axis} ? {text.dim(dim)} : 1;")
