@@ -5,7 +5,8 @@ group and the group can take it:
 
 - *elementwise* ops (pointwise, gathers and the like) are computed where they are read, if they are read
   once for each element;
-- *views* are index arithmetic wherever they are read, so they join every group that reads them;
+- *views* are index arithmetic wherever they are read, so they join every group that reads them; so do
+  dequantisations, for it is less to widen a code again than to store and load what it stands for;
 - an *anchor* (reduction, product, window) joins the group of what takes its result element by element;
 - *attention* is an anchor of several instructions: two products and the softmax between them. What it reads is read
   many times over, so no more than views joins it, but for what changes the scores.
@@ -16,7 +17,7 @@ element move into the kernels.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -26,6 +27,7 @@ from argosy.ir.module import Constant, Instruction, Module, Value
 from argosy.ir.types import TensorType, Type, type_symbols
 from argosy.ops.fused import Fused
 from argosy.ops.shapes import product
+from argosy.ops.slicing import Pad
 from argosy.passes.manager import PassContext, register_pass
 from argosy.rewrite.attention import find_attentions
 from argosy.rewrite.rebuild import map_bodies
@@ -39,6 +41,10 @@ ELEMENTWISE: Final = frozenset(
 )  # fmt: skip
 ONE_PASS: Final = frozenset({"reduce", "arg_reduce"})
 """Anchors that read each element of their first operand once, so that what makes it may be computed in passing."""
+WIDENING: Final = frozenset({"dequantize"})
+WINDOWS: Final = frozenset({"conv", "conv_transpose", "pool"})
+POINTWISE: Final = frozenset({"pointwise", "quantize", "dequantize"})
+"""Ops whose elements depend on the elements of their operands at the same place."""
 ANCHORS: Final = frozenset({*ONE_PASS, "dot", "conv", "conv_transpose", "pool", "softmax"})
 
 
@@ -89,7 +95,9 @@ class FuseLoops:
                 alone = instruction in results or (
                     instruction in steady and any(group and group.members[0] not in steady for group in taken)
                 )
-                joined = self._place(instruction, taken, roots, alone=alone)
+                joined = self._place(
+                    instruction, taken, roots, alone=alone, everywhere=instruction.op.name in self.views | WIDENING
+                )
                 group = joined[0]
                 if instruction in attentions and group is not None and not attentions[instruction] & (apart | steady):
                     group.inner = attentions[instruction]
@@ -106,6 +114,7 @@ class FuseLoops:
         roots: dict[Instruction, _Group],
         *,
         alone: bool,
+        everywhere: bool,
     ) -> list[_Group | None]:
         """Put an instruction into the groups that take it, or make it a root; the groups that now read its operands.
 
@@ -116,9 +125,8 @@ class FuseLoops:
         joins: list[_Group] = []
         if not alone and distinct and all(group is not None for group in distinct):
             takers = [group for group in distinct if group is not None]
-            if (name in self.views and _ranked(instruction)) or (
-                len(takers) == 1 and self._takes(takers[0], instruction)
-            ):
+            inside = everywhere and _ranked(instruction) and not _is_slid_over(takers, instruction)
+            if inside or (len(takers) == 1 and self._takes(takers[0], instruction)):
                 joins = takers
         if joins:
             for group in joins:
@@ -140,17 +148,20 @@ class FuseLoops:
         if name in self.elementwise:
             if any(_reads(member, instruction) and not _changes_scores(member, group) for member in group.members):
                 return False
-            return all(self._reads_once(member, instruction) for member in group.members)
+            once = all(self._reads_once(group, member, instruction) for member in group.members)
+            return once or _is_halo(group, instruction)
         if name in self.anchors and group.anchor is None:
             return _takes_element_by_element(group, instruction)
         return False
 
-    def _reads_once(self, member: Instruction, source: Instruction) -> bool:
+    def _reads_once(self, group: _Group, member: Instruction, source: Instruction) -> bool:
         """Whether a member that reads `source` does so at most once for each of the member's elements."""
         if not _reads(member, source):
             return True
         if member.op.name in ONE_PASS:
             return True
+        if member.op.name == "pad" and _is_halo(group, member):
+            return False  # what is padded is read many times
         if member.op.name not in self.elementwise and member.op.name not in self.views:
             return False
         # Broadcast values would be computed again for every repetition.
@@ -225,6 +236,34 @@ def _repeats(member: Instruction, source: Instruction) -> bool:
     return False
 
 
+def _is_slid_over(takers: Sequence[_Group], instruction: Instruction) -> bool:
+    """Whether a window slides over the very result of a dequantisation, made once, as the window likes."""
+    return instruction.op.name == "dequantize" and any(
+        member.op.name in WINDOWS and member.operands[0] is not None and member.operands[0].instruction is instruction
+        for group in takers
+        for member in group.members
+    )
+
+
+def _is_halo(group: _Group, pad: Instruction) -> bool:
+    """Whether an instruction pads what the anchor of a group, a convolution, slides over: its halo is that padding."""
+    anchor, op = group.anchor, pad.op
+    if anchor is None or anchor.op.name != "conv" or not isinstance(op, Pad) or op.mode != "constant":
+        return False
+    uses = [
+        (member, place)
+        for member in group.members
+        for place, operand in enumerate(member.operands)
+        if operand is not None and operand.instruction is pad
+    ]
+    fixed = op.pads is not None and all(isinstance(amount, int) and amount >= 0 for amount in op.pads)
+    fill = pad.operands[2] if len(pad.operands) > 2 else None
+    if op.axes is not None or not fixed or uses != [(anchor, 0)]:
+        return False
+    whole = isinstance(pad.types[0], TensorType) and not pad.types[0].dtype.is_float
+    return fill is None or (fill.constant is not None and (whole or fill.constant.item() == 0))
+
+
 def _takes_element_by_element(group: _Group, anchor: Instruction) -> bool:
     """Whether every way from the anchor to the root is pointwise over the anchor's own dims."""
     target = anchor.types[0]
@@ -237,7 +276,7 @@ def _takes_element_by_element(group: _Group, anchor: Instruction) -> bool:
         reads = any(o is not None and id(o.instruction) in reached for o in member.operands)
         if reads:
             kind = member.types[0]
-            if member.op.name != "pointwise" or not isinstance(kind, TensorType) or not _same(kind, target):
+            if member.op.name not in POINTWISE or not isinstance(kind, TensorType) or not _same(kind, target):
                 return False
             reached.add(id(member))
     return bool(inside) and id(group.members[0]) in reached

@@ -1,9 +1,9 @@
 """The blocked layout of images: channels in blocks of 16 beside each other, with a halo for the next window.
 
 `x [N, C, *spatial]` lies as `[N][ceil(C / 16)][plane][16]`. A plane holds the spatial axes with their halos, row-major:
-zeros before and behind, so that a window never has to ask where the image ends. The number of pixels of a plane
-is no multiple of 64, or pixels of different blocks would crowd one set of the first cache. Channels beyond the
-last of a block have any value and are never read.
+zeros before and behind (of codes the code of zero), so that a window never has to ask where the image ends. The number
+of pixels of a plane is no multiple of 64, or pixels of different blocks would crowd one set of the first cache.
+Channels beyond the last of a block have any value and are never read.
 
 An image of few channels would be mostly such padding; it lies *planar*, one plane to a channel, with a halo likewise.
 """
@@ -11,11 +11,11 @@ An image of few channels would be mostly such padding; it lies *planar*, one pla
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Final
 
 from argosy.ir.dim import Dim, DimLike, ceildiv, floordiv
-from argosy.ir.dtype import FLOAT32
+from argosy.ir.dtype import FLOAT32, DType
 from argosy.ir.types import Dims, TensorType
 from argosy.ops.shapes import product
 
@@ -27,9 +27,11 @@ _PAGE_PIXELS: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class Padded:
-    """What the layouts of a float32 image share: `halo` has the pixels before and behind each spatial axis."""
+    """What the layouts of images share: `halo` has the pixels before and behind each spatial axis, which are `fill`."""
 
     halo: tuple[tuple[int, int], ...]
+    dtype: DType = FLOAT32
+    fill: int = 0
 
     lanes: ClassVar[int]
     """Channels that lie side by side."""
@@ -76,7 +78,7 @@ class Planar(Padded):
 
     def kind(self, shape: Dims) -> TensorType:
         """The type of the buffer of an image of `shape`."""
-        return TensorType(FLOAT32, (*shape[:2], self.plane(shape[2:])))
+        return TensorType(self.dtype, (*shape[:2], self.plane(shape[2:])))
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,20 +88,25 @@ class Blocked(Padded):
     lanes = LANES
 
     @staticmethod
-    def bare(rank: int) -> Blocked:
+    def bare(rank: int, dtype: DType = FLOAT32) -> Blocked:
         """Without a halo, for `rank` spatial axes."""
-        return Blocked(((0, 0),) * rank)
+        return Blocked(((0, 0),) * rank, dtype)
 
     def covers(self, other: Blocked) -> bool:
         """Whether all that is asked of `other` is there."""
+        if self.dtype is not other.dtype or (self.fill != other.fill and not other.is_bare):
+            return False
         return len(self.halo) == len(other.halo) and all(
             mine[0] >= its[0] and mine[1] >= its[1] for mine, its in zip(self.halo, other.halo, strict=True)
         )
 
     def merged(self, other: Blocked) -> Blocked:
-        """The least layout that covers both."""
+        """The least layout that covers both; this one where their halos are filled otherwise."""
+        if self.fill != other.fill and not (self.is_bare or other.is_bare):
+            return self
         pairs = zip(self.halo, other.halo, strict=True)
-        return Blocked(tuple((max(mine[0], its[0]), max(mine[1], its[1])) for mine, its in pairs))
+        halo = tuple((max(mine[0], its[0]), max(mine[1], its[1])) for mine, its in pairs)
+        return replace(self, halo=halo, fill=other.fill if self.is_bare else self.fill)
 
     def plane(self, spatial: Dims) -> DimLike:
         """Pixels from one block of channels to the next."""
@@ -117,7 +124,7 @@ class Blocked(Padded):
 
     def kind(self, shape: Dims) -> TensorType:
         """The type of the buffer of an image of `shape`."""
-        return TensorType(FLOAT32, (shape[0], ceildiv(shape[1], LANES), self.plane(shape[2:]), LANES))
+        return TensorType(self.dtype, (shape[0], ceildiv(shape[1], LANES), self.plane(shape[2:]), LANES))
 
     def __str__(self) -> str:
         return "blocked" if self.is_bare else f"blocked, halo {', '.join(f'{b}+{e}' for b, e in self.halo)}"

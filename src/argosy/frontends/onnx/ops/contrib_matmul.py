@@ -7,7 +7,7 @@ import numpy as np
 from argosy.frontends.onnx.contrib import contrib_op
 from argosy.frontends.onnx.node import Node
 from argosy.frontends.onnx.ops.matmul import integer_dot, scaled_dot, swap_axes, without_zero_point
-from argosy.frontends.onnx.ops.quantization import quantize_by_range
+from argosy.frontends.onnx.ops.quantization import quantize_by_range, requantized
 from argosy.ir.dim import DimLike, equal
 from argosy.ir.dtype import FLOAT32, INT32, UINT8, DType
 from argosy.ir.module import Value
@@ -108,16 +108,8 @@ def QGemm(node: Node) -> Value:
     zero_point = node.optional(8)
     if zero_point is None:
         return _scaled(node, node.builder.convert(sums, FLOAT32), scale, None, FLOAT32)
-    low, high = (0.0, 255.0) if zero_point.dtype is UINT8 else (-128.0, 127.0)
-    return node.pointwise(
-        lambda x, s, y, z: (
-            ((x.convert(FLOAT32) * (s / y)).round() + z.convert(FLOAT32)).max(low).min(high).convert(zero_point.dtype)
-        ),
-        sums,
-        scale,
-        node.input(7),
-        zero_point,
-    )
+    scaled = node.pointwise(lambda x, s, y: x.convert(FLOAT32) * (s / y), sums, scale, node.input(7))
+    return requantized(node, scaled, zero_point, zero_point.dtype)
 
 
 @contrib_op("MatMulNBits", "A:F B:U scales:F zero_points:*? g_idx:I? bias:F?")

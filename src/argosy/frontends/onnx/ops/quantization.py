@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from argosy.frontends.onnx.node import Node
 from argosy.frontends.onnx.ops.convolution import conv_op
 from argosy.frontends.onnx.ops.matmul import integer_dot, without_zero_point
@@ -115,14 +117,14 @@ def _requantized(node: Node, sums: Value, factors: Sequence[Value], zero_point: 
     """saturate(round(sums * a / b * c + zero point)) for the `factors` a, b (the result's scale) and c, in float32."""
     a, b, c = (node.builder.convert(factor, FLOAT32) for factor in factors)
     factor = node.pointwise(lambda a, b, c: a * c / b, a, b, c)
-    low, high = (0, 255) if dtype is UINT8 else (-128, 127)
+    scaled = node.pointwise(lambda s, f: s.convert(FLOAT32) * f, sums, factor)
+    return requantized(node, scaled, zero_point, dtype)
 
-    def formula(s: Expr, f: Expr, *zero: Expr) -> Expr:
-        rounded = (s.convert(FLOAT32) * f).round()
-        moved = rounded + zero[0].convert(FLOAT32) if zero else rounded
-        return moved.max(float(low)).min(float(high)).convert(dtype)
 
-    return node.pointwise(formula, sums, factor, *([] if zero_point is None else [zero_point]))
+def requantized(node: Node, scaled: Value, zero_point: Value | None, dtype: DType) -> Value:
+    """saturate(round(scaled + zero point)) of numbers in units of the result's scale."""
+    unit = node.constant(np.array(1, np.float32))
+    return node.add(Quantize(dtype), scaled, unit, *([] if zero_point is None else [zero_point]))
 
 
 @onnx_op("QLinearConv", since=10)

@@ -99,9 +99,11 @@ def _micro_functions(tiles: Tiles, direct: int | None) -> tuple[str, dict[int, s
         queries = [str(row * step) for row in range(height)]
         powers = [str(row * PITCH) for row in range(height)]
         functions += micro_function(
-            f"scores{height}", FLOAT32, queries, scores.tile.vectors, depth, pitch=PITCH // BLOCK
+            f"scores{height}", scores.products, queries, scores.tile.vectors, depth, pitch=PITCH // BLOCK
         )
-        functions += micro_function(f"values{height}", FLOAT32, powers, values.tile.vectors, deep, ("depth", RESUME))
+        functions += micro_function(
+            f"values{height}", values.products, powers, values.tile.vectors, deep, ("depth", RESUME)
+        )
         first[height] = f"{ENTRY}_scores{height}(q, b, tile);"
         second[height] = f"{ENTRY}_values{height}(a, b, tile, depth, 1);"
     return functions, first, second

@@ -13,6 +13,7 @@ from typing import Final
 
 from argosy.ir import access as maps
 from argosy.ir.dim import floordiv
+from argosy.ir.dtype import FLOAT32
 from argosy.ir.module import Module, Value
 from argosy.ops.shapes import product
 from argosy.rewrite.attention import Attention
@@ -33,6 +34,7 @@ from argosy.targets.cpu.codegen.element import DeclinedError
 from argosy.targets.cpu.codegen.gemm import Gemm
 from argosy.targets.cpu.codegen.kernel import Kernel, KernelWriter, chunk_count
 from argosy.targets.cpu.codegen.lanes import ACROSS
+from argosy.targets.cpu.codegen.products import plain
 from argosy.targets.cpu.codegen.tile import BLOCK, Tile
 from argosy.targets.cpu.codegen.vector_elements import VectorElements
 
@@ -46,13 +48,17 @@ _SUMS: Final = 16
 
 def attention_in_place(module: Module, attention: Attention) -> Kernel:
     """The kernel over the parameters of the module. Declines where a key or a value is no row of whole vectors."""
-    scores = Gemm(attention.scores, Tile(1, 1))
+    scores = Gemm(attention.scores, Tile(1, 1), plain(FLOAT32))
     rows, size, wide = scores.rows, scores.depth, attention.product.result().shape[-1]
     if not isinstance(rows, int) or not isinstance(size, int) or not isinstance(wide, int) or not 0 < rows <= FEW:
         raise DeclinedError("there are not a few queries only")
     if size % BLOCK or wide % BLOCK or not size or not wide:
         raise DeclinedError("heads are no whole vectors")
-    tiles = Tiles(attention, replace(scores, tile=Tile(rows, 1)), Gemm(attention.product, Tile(rows, wide // BLOCK)))
+    tiles = Tiles(
+        attention,
+        replace(scores, tile=Tile(rows, 1)),
+        replace(scores, anchor=attention.product, tile=Tile(rows, wide // BLOCK)),
+    )
     writer = KernelWriter(module, [module.results[0].dtype])
     text = writer.text
     declare_rows(text, tiles)

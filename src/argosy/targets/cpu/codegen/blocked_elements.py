@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from argosy.ir import access as maps
 from argosy.ir.access import Access, axis_index
 from argosy.ir.dim import Dim, DimLike, equal, symbols_in
-from argosy.ir.dtype import FLOAT32, DType
+from argosy.ir.dtype import DType
 from argosy.ir.module import Instruction, Module, Value
+from argosy.targets.cpu.codegen import scalar
 from argosy.targets.cpu.codegen.c_text import CText
 from argosy.targets.cpu.codegen.element import DeclinedError
 from argosy.targets.cpu.codegen.kernel import KernelWriter
 from argosy.targets.cpu.codegen.reorder import image_shape, place
-from argosy.targets.cpu.codegen.vector_elements import VectorElements
+from argosy.targets.cpu.codegen.vector_elements import KINDS, VectorElements, lanes_type, load_block, stored_lanes
 from argosy.targets.cpu.layout import Blocked
 
 __all__ = ["BlockedElements", "Image", "images_of", "store_pixel"]
@@ -49,7 +50,7 @@ class BlockedElements(VectorElements):
             raise DeclinedError("channels that are not those of the result")
         at = image.layout.offset(shape, batch, place("block"), places)
         self.reads.setdefault(pointer, set()).add(at)
-        return self.text.let("float32x16", f"*(const float32x16 *)({pointer} + {self.text.dim(at)})")
+        return self.text.let(lanes_type(dtype), load_block(dtype, f"{pointer} + {self.text.dim(at)}"))
 
 
 class _Recorder(BlockedElements):
@@ -60,7 +61,7 @@ class _Recorder(BlockedElements):
         self.loads: list[tuple[str, Access]] = []
 
     def load(self, dtype: DType, pointer: str, access: Access) -> str:
-        if dtype is not FLOAT32:
+        if dtype not in KINDS:
             raise DeclinedError(f"vectors of {dtype}")
         self.loads.append((pointer, access))
         return "x"
@@ -72,12 +73,12 @@ def images_of(module: Module, given: Value | None) -> dict[int, tuple[int | None
     Raises DeclinedError where that is not possible. `given` is a value that the kernel has already.
     """
     root = module.results[0]
-    writer = KernelWriter(module, [FLOAT32])
+    writer = KernelWriter(module, [root.dtype])
     recorder = _Recorder(writer.text, writer.pointers)
-    if root.dtype is not FLOAT32:
+    if root.dtype not in KINDS:
         raise DeclinedError(f"images of {root.dtype} are not blocked")
     if given is not None:
-        if given.dtype is not FLOAT32:
+        if given.dtype not in KINDS:
             raise DeclinedError(f"images of {given.dtype} are not blocked")
         recorder.given[given] = "x"
     recorder.of(root, maps.identity(root.shape))
@@ -118,12 +119,14 @@ def store_pixel(
     elements = BlockedElements(writer.text, writer.pointers, images)
     elements.reads = writer.elements.reads
     if given is not None:
-        elements.given[given[0]] = writer.text.let("float32x16", given[1])
+        kind = lanes_type(given[0].dtype)
+        elements.given[given[0]] = writer.text.let(kind, f"({kind})({given[1]})")
     access = maps.identity(root.shape)
     value = elements.of(root, access)
     batch, _, *places = access.indices
     at = layout.offset(root.shape, batch, place("block"), places)
-    writer.text.line(f"*(float32x16 *)({writer.result()} + {writer.text.dim(at)}) = {value};")
+    stored, target = scalar.storage_type(root.dtype), f"{writer.result()} + {writer.text.dim(at)}"
+    writer.text.line(f"*({stored}x16 *)({target}) = {stored_lanes(root.dtype, value)};")
     writer.stored = at
 
 

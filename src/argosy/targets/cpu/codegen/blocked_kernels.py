@@ -8,7 +8,6 @@ from contextlib import ExitStack, contextmanager
 from argosy.ir import access as maps
 from argosy.ir.access import axis_index
 from argosy.ir.dim import DimLike, ceildiv
-from argosy.ir.dtype import FLOAT32
 from argosy.ir.module import Instruction, Module, Value
 from argosy.ir.types import Dims
 from argosy.ops.pooling import Pool
@@ -24,6 +23,7 @@ from argosy.targets.cpu.codegen.kernel import Kernel, KernelWriter, chunk_count
 from argosy.targets.cpu.codegen.pooling import least
 from argosy.targets.cpu.codegen.product_loops import counter
 from argosy.targets.cpu.codegen.reorder import place, zero_halo
+from argosy.targets.cpu.codegen.vector_elements import lanes_type, load_block, stored_lanes
 from argosy.targets.cpu.layout import LANES, Blocked
 
 __all__ = ["blocked_concat", "blocked_elementwise", "blocked_pool", "blocked_reduction", "whole_planes"]
@@ -40,8 +40,7 @@ def _lines(writer: KernelWriter, shape: Dims, layout: Blocked) -> Iterator[None]
         text.line(f"const int64 block = image % {many}, i0 = image / {many};")
         if not layout.is_bare:
             with text.block("if (line == 0)"):
-                text.line(f"float32 *plane = y0 + image * {text.dim(layout.plane(shape[2:]))} * {LANES};")
-                zero_halo(text, layout, shape[2:], "plane")
+                zero_halo(text, layout, shape[2:], "image")
         decompose(text, "line", shape[2:-1], 2)
         with text.loop(axis_name(len(shape) - 1), "0", text.dim(shape[-1])):
             yield
@@ -54,7 +53,7 @@ def _pieces(shape: Dims) -> DimLike:
 def blocked_elementwise(module: Module, images: Mapping[str, Image], layout: Blocked) -> Kernel:
     """A module of views and pointwise ops, pixel by pixel."""
     root = module.results[0]
-    writer = KernelWriter(module, [FLOAT32])
+    writer = KernelWriter(module, [root.dtype])
     with _lines(writer, root.shape, layout):
         store_pixel(writer, images, layout)
     writer.in_place = writer.read_in_place()
@@ -66,7 +65,9 @@ def blocked_pool(
 ) -> Kernel:
     """A pooling of the blocked image `temporary0`; `module` is the part of the op behind the anchor."""
     op, x, result = op_of(anchor, Pool), present(anchor, 0), anchor.result()
-    writer = KernelWriter(module, [FLOAT32], [FLOAT32])
+    kind = x.dtype
+    vector = lanes_type(kind)
+    writer = KernelWriter(module, [layout.dtype], [kind])
     text = writer.text
     spatial = x.shape[2:]
     rank = len(spatial)
@@ -85,8 +86,8 @@ def blocked_pool(
                 counts.append(f"min_int64({op.kernel[axis]}, ceildiv_int64({end}, {dilation}))")
             else:
                 counts.append(f"max_int64(0, high{axis} - low{axis})")
-        begin = least(FLOAT32) if op.kind == "max" else "0"
-        text.line(f"float32x16 total = (float32x16)({begin});")
+        begin = least(kind) if op.kind == "max" else "0"
+        text.line(f"{vector} total = ({vector})({begin});")
         with ExitStack() as stack:
             places: list[DimLike] = []
             for axis in range(rank):
@@ -94,8 +95,9 @@ def blocked_pool(
                 text.line(f"const int64 p{axis} = start{axis} + r{axis} * {op.dilations[axis]};")
                 places.append(counter(f"p{axis}", spatial[axis]))
             at = text.dim(source.offset(x.shape, axis_index(0, x.shape[0]), place("block"), places))
-            text.line(f"const float32x16 x = *(const float32x16 *)(temporary0 + {at});")
-            text.line("total = max_float32(total, x);" if op.kind == "max" else "total = total + x;")
+            text.line(f"const {vector} x = {load_block(kind, f'temporary0 + {at}')};")
+            most = "max_float32" if vector == "float32x16" else "__builtin_elementwise_max"
+            text.line(f"total = {most}(total, x);" if op.kind == "max" else "total = total + x;")
         value = "total"
         if op.kind == "average":
             text.line(f"const int64 count = {' * '.join(counts)};")
@@ -147,8 +149,8 @@ def blocked_reduction(module: Module, anchor: Instruction, images: Mapping[str, 
 def blocked_concat(module: Module, operands: Sequence[Value], images: Mapping[str, Image], layout: Blocked) -> Kernel:
     """Images joined along their channels, of which all but the last have whole blocks."""
     result = module.results[0]
-    writer = KernelWriter(module, [FLOAT32])
-    text = writer.text
+    writer = KernelWriter(module, [layout.dtype])
+    text, stored = writer.text, scalar.storage_type(layout.dtype)
     shape = result.shape
     first: DimLike = 0
     units: DimLike = 0
@@ -159,7 +161,7 @@ def blocked_concat(module: Module, operands: Sequence[Value], images: Mapping[st
             value = elements.of(operand, maps.identity(own))
             places = [axis_index(axis, size) for axis, size in enumerate(shape)]
             at = layout.offset(shape, places[0], place("whole"), places[2:])
-            text.line(f"*(float32x16 *)(y0 + {text.dim(at)}) = {value};")
+            text.line(f"*({stored}x16 *)(y0 + {text.dim(at)}) = {stored_lanes(layout.dtype, value)};")
         first = ceildiv(own[1], LANES) + first
         units = own[0] * ceildiv(own[1], LANES) * product(own[2:-1]) + units
     return writer.kernel(chunk_count(product(shape), units))
@@ -176,8 +178,7 @@ def _operand_lines(writer: KernelWriter, own: Dims, shape: Dims, first: DimLike,
         if not layout.is_bare:
             with text.block("if (line == 0)"):
                 image = f"(i0 * {text.dim(ceildiv(shape[1], LANES))} + whole)"
-                text.line(f"float32 *plane = y0 + {image} * {text.dim(layout.plane(shape[2:]))} * {LANES};")
-                zero_halo(text, layout, shape[2:], "plane")
+                zero_halo(text, layout, shape[2:], image)
         decompose(text, "line", own[2:-1], 2)
         with text.loop(axis_name(len(own) - 1), "0", text.dim(own[-1])):
             yield

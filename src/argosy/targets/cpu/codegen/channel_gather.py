@@ -89,7 +89,7 @@ def gather_channels(module: Module, sources: Mapping[str, Blocked], layout: Bloc
     with share(writer, "unit", shape[0] * blocks):
         text.line(f"const int64 block = unit % {blocks}, i0 = unit / {blocks};")
         text.line(f"float32 *restrict plane = y0 + unit * {text.dim(layout.plane(spatial))} * {LANES};")
-        zero_halo(text, layout, spatial, "plane")
+        zero_halo(text, layout, spatial, "unit")
         with text.loop("line", "0", text.dim(product(spatial[:-1]))):
             decompose(text, "line", spatial[:-1], 2)
             text.line(f"float32 *restrict to = plane + {text.dim(layout.pixel(spatial, places))} * {LANES};")

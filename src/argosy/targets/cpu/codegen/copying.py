@@ -18,15 +18,25 @@ from argosy.targets.cpu.codegen.element import DeclinedError, Elements
 from argosy.targets.cpu.codegen.kernel import KernelWriter
 from argosy.targets.cpu.codegen.loops import coefficient
 from argosy.targets.cpu.codegen.tile import BLOCK
-from argosy.targets.cpu.codegen.vector_elements import VectorElements
+from argosy.targets.cpu.codegen.vector_elements import KINDS, VectorElements, store_lanes
 
-__all__ = ["TRANSPOSE", "address", "copy_block", "copy_run", "decompose", "is_view", "lies_along", "share"]
+__all__ = [
+    "address",
+    "copy_block",
+    "copy_run",
+    "decompose",
+    "is_view",
+    "lies_along",
+    "run_vectors",
+    "share",
+    "transpose_text",
+]
 
-TRANSPOSE: Final = """\
-static inline __attribute__((always_inline)) void transpose_16(float32x16 *v) {
+_TRANSPOSE: Final = """\
+static inline __attribute__((always_inline)) void transpose_16(KINDx16 *v) {
 #pragma clang loop unroll(full)
   for (int round = 0; round < 4; ++round) {
-    float32x16 w[16];
+    KINDx16 w[16];
 #pragma clang loop unroll(full)
     for (int i = 0; i < 8; ++i) {
       w[2 * i] = __builtin_shufflevector(v[i], v[i + 8], 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
@@ -38,7 +48,11 @@ static inline __attribute__((always_inline)) void transpose_16(float32x16 *v) {
   }
 }
 """
-"""Sixteen vectors become their columns: four perfect shuffles of all elements are a transposition."""
+
+
+def transpose_text(kind: str) -> str:
+    """C by which sixteen vectors become their columns: four perfect shuffles of all elements are a transposition."""
+    return _TRANSPOSE.replace("KIND", kind)
 
 
 def decompose(text: CText, position: str, shape: Sequence[DimLike], first: int = 0) -> None:
@@ -64,9 +78,11 @@ def share(writer: KernelWriter, name: str, total: DimLike) -> Iterator[None]:
         yield
 
 
-def lies_along(module: Module, value: Value, axis: int) -> bool:
-    """Whether neighbours along an axis of a value lie side by side in a buffer, as float32."""
-    writer = KernelWriter(module, [FLOAT32])
+def lies_along(module: Module, value: Value, axis: int, dtype: DType = FLOAT32) -> bool:
+    """Whether neighbours along an axis of a value, computed as `dtype` is, lie side by side in a buffer."""
+    if value.dtype.compute is not dtype.compute or dtype not in KINDS:
+        return False
+    writer = KernelWriter(module, [dtype])
     elements = VectorElements(writer.text, writer.pointers, axis)
     try:
         elements.of(value, maps.identity(value.shape))
@@ -98,17 +114,30 @@ def copy_run(writer: KernelWriter, value: Value, axis: int, first: str, count: s
     The places on the other axes are variables.
     """
     text, name = writer.text, axis_name(axis)
-    if dtype is FLOAT32 and lies_along(writer.module, value, axis):
+    if run_vectors(writer.module, value, axis, dtype):
         with text.block(f"if ({count} >= {BLOCK})"):
             text.line(f"const int64 {name} = {first};")
             elements = VectorElements(text, writer.pointers, axis)
-            text.line(f"store_float32x16({to}, {elements.of(value, maps.identity(value.shape))});")
+            text.line(store_lanes(dtype, to, elements.of(value, maps.identity(value.shape))))
         text.line("else")
     with text.loop("lane", "0", str(BLOCK)), writer.elements.scope():
         text.line(f"if (lane >= {count}) {{ ({to})[lane] = 0; continue; }}")
         text.line(f"const int64 {name} = {first} + lane;")
         element = writer.elements.of(value, maps.identity(value.shape))
-        text.line(f"({to})[lane] = ({scalar.compute_type(dtype)}){element};")
+        text.line(f"{scalar.store(dtype, f'({to})', 'lane', f'({scalar.compute_type(dtype)}){element}')};")
+
+
+def run_vectors(module: Module, value: Value, axis: int, dtype: DType) -> bool:
+    """Whether runs along an axis can be computed as vectors that are stored as `dtype`."""
+    if value.dtype.compute is not dtype.compute:
+        return False
+    writer = KernelWriter(module, [dtype])
+    try:
+        VectorElements(writer.text, writer.pointers, axis).of(value, maps.identity(value.shape))
+        store_lanes(dtype, "to", "v")
+    except DeclinedError:
+        return False
+    return True
 
 
 def copy_block(writer: KernelWriter, value: Value, along: int, across: int, first: str, to: str, pitch: int) -> None:

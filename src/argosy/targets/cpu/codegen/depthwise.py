@@ -1,7 +1,8 @@
 """Depthwise convolution over blocked images: each channel with a window of its own, sixteen channels at a time.
 
 A tile is neighbouring pixels of one line. Along a line of the window every input pixel is loaded once and multiplied
-by all weights that meet it, which are in registers like the sums.
+by all weights that meet it, which are in registers like the sums. Codes are widened to float32, in which few
+products of them sum exactly.
 """
 
 from __future__ import annotations
@@ -12,11 +13,12 @@ from typing import Final
 
 from argosy.ir import access as maps
 from argosy.ir.dim import Dim, DimLike, ceildiv, floordiv
-from argosy.ir.dtype import FLOAT32
+from argosy.ir.dtype import FLOAT32, INT32, DType
 from argosy.ir.module import Instruction, Module, Value
 from argosy.ir.types import TensorType
 from argosy.ops.shapes import product
 from argosy.targets.cpu.arch import CpuArch
+from argosy.targets.cpu.codegen import scalar
 from argosy.targets.cpu.codegen.blocked_elements import Image, store_pixel
 from argosy.targets.cpu.codegen.c_text import CText, axis_name
 from argosy.targets.cpu.codegen.copying import decompose, share
@@ -26,8 +28,10 @@ from argosy.targets.cpu.codegen.reorder import zero_halo
 from argosy.targets.cpu.codegen.tile import balanced
 from argosy.targets.cpu.layout import LANES, Blocked
 
-__all__ = ["LONGEST", "depthwise_kernel", "depthwise_rows", "depthwise_type", "pack_depthwise"]
+__all__ = ["LONGEST", "depthwise_kernel", "depthwise_rows", "depthwise_type", "pack_depthwise", "sums_exactly"]
 
+_EXACT: Final = 1 << 24
+"""Whole numbers up to here are exact in float32."""
 LONGEST: Final = 9
 """Weights of a line of the window that registers can hold beside some sums."""
 _MOST_PIXELS: Final = 14
@@ -37,6 +41,12 @@ def depthwise_rows(arch: CpuArch, window: Window) -> int:
     """Pixels of a tile: as many sums as the registers hold beside a line of weights and a pixel."""
     vectors = arch.vector_registers // max(1, LANES * FLOAT32.bits // arch.vector_bits)
     return max(1, min(vectors - window.kernel[-1] - 1, _MOST_PIXELS))
+
+
+def sums_exactly(window: Window, source: DType, weight: DType) -> bool:
+    """Whether sums of products of codes are exact in float32, in which a window is summed."""
+    taps = product(window.kernel)
+    return isinstance(taps, int) and taps * (1 << (source.bits + weight.bits)) <= _EXACT
 
 
 def depthwise_type(window: Window) -> TensorType:
@@ -70,8 +80,10 @@ def depthwise_kernel(
     The other arguments are those of `direct_conv.conv_kernel`.
     """
     bias = len(anchor.operands) > 2 and anchor.operands[2] is not None
-    writer = KernelWriter(module, [FLOAT32], [FLOAT32] * (3 if bias else 2))
+    writer = KernelWriter(module, [layout.dtype], [source.dtype, *[FLOAT32] * (2 if bias else 1)])
     text, shape = writer.text, window.result
+    stored = f"{scalar.storage_type(source.dtype)}x16"
+    whole = anchor.result().dtype is INT32
     width = shape[-1]
     last = axis_name(len(shape) - 1)
     lines, blocks = product(shape[2:-1]), ceildiv(shape[1], LANES)
@@ -87,8 +99,7 @@ def depthwise_kernel(
         text.line(f"const int64 i0 = image / {text.dim(blocks)}, block = image % {text.dim(blocks)};")
         if not layout.is_bare:
             with text.block("if (line == 0)"):
-                text.line(f"float32 *plane = y0 + image * {text.dim(layout.plane(shape[2:]))} * {LANES};")
-                zero_halo(text, layout, shape[2:], "plane")
+                zero_halo(text, layout, shape[2:], "image")
         decompose(text, "line", shape[2:-1], 2)
         plane = text.dim(source.plane(window.source[2:]))
         text.line(f"const float32x16 *restrict b = (const float32x16 *)temporary1 + block * {product(window.kernel)};")
@@ -104,7 +115,7 @@ def depthwise_kernel(
                 places.append((0 if axis == len(shape) - 3 else index * stride) - before)
             pixel = text.dim(source.pixel(window.source[2:], places))
             place = f"image * {plane} + {pixel} + begin * {window.strides[-1]}"
-            text.line(f"const float32x16 *restrict a = (const float32x16 *)temporary0 + {place};")
+            text.line(f"const {stored} *restrict a = (const {stored} *)temporary0 + {place};")
             for count in widths:
                 with text.block(f"if (pixels == {count})"):
                     text.line(f"float32x16 sums[{count}];")
@@ -112,7 +123,8 @@ def depthwise_kernel(
                     text.line("#pragma clang loop unroll(full)")
                     with text.loop("row", "0", str(count)):
                         text.line(f"const int64 {last} = begin + row;")
-                        store_pixel(writer, images, layout, (anchor.result(), f"sums[row]{added}"))
+                        value = "to_int(sums[row])" if whole else f"sums[row]{added}"
+                        store_pixel(writer, images, layout, (anchor.result(), value))
     work = floordiv(product(shape) * product(window.kernel), LANES)
     kernel = writer.kernel(chunk_count(work, units))
     return replace(kernel, text=functions + kernel.text)
@@ -145,10 +157,11 @@ def _function(text: CText, window: Window, source: Blocked, pixels: int) -> tupl
         loops.append(f"  for (int64 r{axis} = 0; r{axis} < {outer[axis]}; ++r{axis})")
         taps *= outer[axis]
     head = "".join(f", int64 {name}" for name in parameters)
-    operands = f"const float32x16 *restrict a, const float32x16 *restrict b, float32x16 *restrict tile{head}"
+    stored = f"{scalar.storage_type(source.dtype)}x16"
+    operands = f"const {stored} *restrict a, const float32x16 *restrict b, float32x16 *restrict tile{head}"
     lines = [f"static inline __attribute__((always_inline)) void {ENTRY}_tile{pixels}({operands}) {{"]
     lines += [f"  float32x16 c{pixel} = (float32x16)0;" for pixel in range(pixels)]
-    lines += [*reversed(loops), "  {", f"    const float32x16 *p = {place};"]
+    lines += [*reversed(loops), "  {", f"    const {stored} *p = {place};"]
     lines += [f"    const float32x16 w{tap} = b[{tap}];" for tap in range(across)]
     lines.append(f"    b += {across};")
     for column in range((pixels - 1) * stride + (across - 1) * dilation + 1):
@@ -158,7 +171,8 @@ def _function(text: CText, window: Window, source: Blocked, pixels: int) -> tupl
             if (column - tap * dilation) % stride == 0 and 0 <= (column - tap * dilation) // stride < pixels
         ]
         if uses:
-            lines.append(f"    const float32x16 x{column} = p[{column}];")
+            number = f"p[{column}]" if source.dtype is FLOAT32 else f"{source.dtype}_to_float32x16(p[{column}])"
+            lines.append(f"    const float32x16 x{column} = {number};")
         lines += [f"    c{pixel} = muladd(x{column}, w{tap}, c{pixel});" for tap, pixel in uses]
     lines.append("  }")
     lines += [f"  tile[{pixel}] = c{pixel};" for pixel in range(pixels)]

@@ -13,25 +13,40 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 from argosy.ir import access as maps
 from argosy.ir.dim import Dim, DimLike, ceildiv, floordiv
-from argosy.ir.dtype import FLOAT32
+from argosy.ir.dtype import FLOAT32, DType
 from argosy.ir.module import Instruction, Module, Value
 from argosy.ir.types import Dims, TensorType
 from argosy.ops.convolution import Conv
 from argosy.ops.shapes import product
+from argosy.ops.slicing import Pad
 from argosy.ops.window import extents, resolve_pads
+from argosy.targets.cpu.codegen import scalar
 from argosy.targets.cpu.codegen.blocked_elements import Image, store_pixel
 from argosy.targets.cpu.codegen.c_text import CText, axis_name
 from argosy.targets.cpu.codegen.copying import decompose, share
 from argosy.targets.cpu.codegen.element import DeclinedError, op_of, present
 from argosy.targets.cpu.codegen.kernel import ENTRY, Kernel, KernelWriter, chunk_count
+from argosy.targets.cpu.codegen.products import Products
 from argosy.targets.cpu.codegen.reorder import zero_halo
-from argosy.targets.cpu.codegen.tile import AHEAD, Depth, Tile, balanced, depth_of, lines_ahead, micro_function
+from argosy.targets.cpu.codegen.tile import (
+    AHEAD,
+    Depth,
+    Tile,
+    balanced,
+    depth_of,
+    lines_ahead,
+    micro_function,
+    vector_type,
+)
 from argosy.targets.cpu.layout import LANES, Blocked, Padded, Planar
 
-__all__ = ["Channels", "Window", "conv_kernel", "pack_weights", "weights_type"]
+__all__ = ["Channels", "Window", "conv_kernel", "panel_rows", "source_of", "weights_type"]
+
+_LINE: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,23 +60,30 @@ class Window:
     dilations: tuple[int, ...]
     begins: tuple[int, ...]
     ends: Dims
-    """Pixels before and behind each axis that are taken as zero."""
+    """Pixels before and behind each axis that are taken as zero, or as `fill`."""
     group: int = 1
+    dtype: DType = FLOAT32
+    fill: int = 0
 
     @staticmethod
     def of(anchor: Instruction) -> Window:
         """The window of a conv. Raises DeclinedError where its size or its pads are known only when it runs."""
         op = op_of(anchor, Conv)
-        x, weight, result = present(anchor, 0), present(anchor, 1), anchor.result()
+        x, weight, result = source_of(anchor), present(anchor, 1), anchor.result()
         kernel = tuple(size for size in weight.shape[2:] if isinstance(size, int))
         pads = resolve_pads(op.auto_pad, x.shape[2:], extents(weight.shape[2:], op.dilations), op.strides, op.pads)
+        fill, before = 0, present(anchor, 0).instruction
+        if isinstance(before.op, Pad):
+            if any(pad != 0 for pad in pads):
+                raise DeclinedError("what it convolves is padded twice")
+            pads, fill = _padding(before, before.op)
         begins, ends = tuple(pad for pad in pads[: x.rank - 2] if isinstance(pad, int)), pads[x.rank - 2 :]
         if len(kernel) + len(begins) != 2 * (x.rank - 2):
             raise DeclinedError("the size of the window or its padding is known only when the program runs")
         # The weights tell the channels where the input leaves them open, so that packed ones have a known size.
         channels = weight.shape[1] * op.group if isinstance(weight.shape[1], int) else x.shape[1]
         source = (x.shape[0], channels, *x.shape[2:])
-        return Window(source, result.shape, kernel, op.strides, op.dilations, begins, ends, op.group)
+        return Window(source, result.shape, kernel, op.strides, op.dilations, begins, ends, op.group, x.dtype, fill)
 
     @property
     def halo(self) -> Blocked:
@@ -75,7 +97,28 @@ class Window:
                 end = self.ends[axis]
                 over = end if isinstance(end, int) else reach
             pairs.append((begin, max(over, 0)))
-        return Blocked(tuple(pairs))
+        return Blocked(tuple(pairs), self.dtype, self.fill)
+
+
+def source_of(anchor: Instruction) -> Value:
+    """What a convolution slides over: its first operand, or what that pads."""
+    x = present(anchor, 0)
+    return present(x.instruction, 0) if isinstance(x.instruction.op, Pad) else x
+
+
+def _padding(instruction: Instruction, op: Pad) -> tuple[Dims, int]:
+    """The pads of the spatial axes, all begins and then all ends, and what is there."""
+    rank = instruction.result().rank
+    value = instruction.operands[2] if len(instruction.operands) > 2 else None
+    fill = 0 if value is None else value.constant.item() if value.constant is not None else None
+    if op.mode != "constant" or op.axes is not None or op.pads is None or not isinstance(fill, (int, float)):
+        raise DeclinedError("what it convolves is padded in a way that no halo is")
+    begins, ends = op.pads[:rank], op.pads[rank:]
+    if any(pad != 0 for pad in (*begins[:2], *ends[:2])) or any(not isinstance(pad, int) or pad < 0 for pad in op.pads):
+        raise DeclinedError("what it convolves is padded in a way that no halo is")
+    if fill != int(fill) or (fill and instruction.result().dtype.is_float):
+        raise DeclinedError("what it convolves is padded with other numbers than zero")
+    return (*begins[2:], *ends[2:]), int(fill)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,43 +167,15 @@ class Channels:
         text.line("const int64 base = bases[panel], depth = depths[panel];")
 
 
-def weights_type(window: Window, outputs: DimLike, tile: Tile) -> TensorType:
-    """The packed weights: `[panels][channels x window][columns]`."""
-    depth = product(window.kernel) * Channels.of(window, tile).depth
-    return TensorType(FLOAT32, (ceildiv(outputs, tile.columns), depth, tile.columns))
+def panel_rows(window: Window, tile: Tile, products: Products) -> DimLike:
+    """Rows of a panel: of channels or groups of them, at each place of the window, and what sums start from."""
+    return product(window.kernel) * ceildiv(Channels.of(window, tile).depth, products.group) + products.head
 
 
-def pack_weights(module: Module, weight: Value, window: Window, tile: Tile, lanes: int) -> Kernel:
-    """Weights `[M, C / group, *kernel]` in panels, in the order in which a tile sums; columns beyond M are zeros.
-
-    `lanes` are the channels that lie side by side in the image.
-    """
-    writer = KernelWriter(module, [FLOAT32])
-    text = writer.text
-    channels = Channels.of(window, tile)
-    outputs, own, *kernel = weight.shape
-    taps = product(tuple(kernel))
-    total = ceildiv(outputs, tile.columns) * channels.depth
-    with share(writer, "unit", total):
-        count = text.dim(channels.depth)
-        text.line(f"const int64 panel = unit / {count}, channel = unit % {count};")
-        channels.declare(text)
-        text.line("if (channel >= depth) continue;")
-        text.line(f"const int64 begin = channel / {lanes} * {lanes}, size = min_int64({lanes}, depth - begin);")
-        text.line(f"const int64 whole = base * {LANES} + channel;")
-        with text.loop("tap", "0", text.dim(taps)):
-            decompose(text, "tap", kernel, 2)
-            row = f"((panel * {count} + begin) * {text.dim(taps)} + tap * size + channel - begin)"
-            text.line(f"float32 *restrict to = y0 + {row} * {tile.columns};")
-            with text.loop("lane", "0", str(tile.columns)), writer.elements.scope():
-                text.line(f"const int64 i0 = panel * {tile.columns} + lane;")
-                text.line(f"if (i0 >= {text.dim(outputs)}) {{ to[lane] = 0; continue; }}")
-                before = f" - i0 / {text.dim(outputs // window.group)} * {text.dim(own)}" if window.group > 1 else ""
-                text.line(f"const int64 i1 = whole{before};")
-                text.line(f"if (i1 < 0 || i1 >= {text.dim(own)}) {{ to[lane] = 0; continue; }}")
-                element = writer.elements.of(weight, maps.identity(weight.shape))
-                text.line(f"to[lane] = (float32){element};")
-    return writer.kernel(chunk_count(product(weight.shape), total))
+def weights_type(window: Window, outputs: DimLike, tile: Tile, products: Products) -> TensorType:
+    """The packed weights: `[panels][channels x window][columns]`, with groups of channels where there was one."""
+    rows = panel_rows(window, tile, products)
+    return TensorType(products.right, (ceildiv(outputs, tile.columns), rows, tile.columns * products.group))
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,21 +201,21 @@ class _Tiling:
         return _Tiling(lines, -(-width // parts), parts, ceildiv(count, lines))
 
 
-def _walks_panels_first(window: Window, tile: Tile, source: Blocked | Planar, cache: int) -> bool:
+def _walks_panels_first(window: Window, tile: Tile, products: Products, source: Blocked | Planar, cache: int) -> bool:
     """Whether all panels are summed for a tile before the next tile, rather than all tiles for a panel.
 
     What is walked within stays in the second cache of `cache` bytes if it takes at most half of it, and is read once
     from beyond; so the weights are if they fit and the image does not. Else each panel is read once.
     """
-    weights = product(weights_type(window, window.result[1], tile).shape) * FLOAT32.bits // 8
-    image = product(source.kind((1, *window.source[1:])).shape) * FLOAT32.bits // 8
+    weights = product(weights_type(window, window.result[1], tile, products).shape) * products.right.bits // 8
+    image = product(source.kind((1, *window.source[1:])).shape) * source.dtype.bits // 8
     if isinstance(weights, Dim):
         return False
     return weights <= cache // 2 and (isinstance(image, Dim) or image > cache // 2)
 
 
 def conv_kernel(
-    module: Module, anchor: Instruction, window: Window, tile: Tile, source: Blocked | Planar,
+    module: Module, anchor: Instruction, window: Window, tile: Tile, products: Products, source: Blocked | Planar,
     images: Mapping[str, Image], result: Blocked, cache: int,
 ) -> Kernel:  # fmt: skip
     """The convolution of the image `temporary0`, blocked or planar, with the packed weights `temporary1`.
@@ -209,18 +224,18 @@ def conv_kernel(
     `images` are those of its parameters that are blocked, by pointer; the second cache holds `cache` bytes.
     """
     bias = len(anchor.operands) > 2 and anchor.operands[2] is not None
-    writer = KernelWriter(module, [FLOAT32], [FLOAT32] * (3 if bias else 2))
-    text = writer.text
+    temporaries = [products.left, products.right, *([FLOAT32] if bias else [])]
+    writer = KernelWriter(module, [result.dtype], temporaries)
+    text, left, right = writer.text, scalar.storage_type(products.left), scalar.storage_type(products.right)
     shape, channels = window.result, Channels.of(window, tile).depth
     tiling = _Tiling.of(shape, tile, source.steps(window.source[2:]))
     panels = ceildiv(shape[1], tile.columns)
     blocks = ceildiv(shape[1], LANES)
     tiles = shape[0] * tiling.groups * tiling.parts
     total = panels * tiles
-    panels_first = _walks_panels_first(window, tile, source, cache)
-    ahead = 0 if panels_first or source.lanes == 1 else lines_ahead(tile, tiles)
-    functions, calls = _functions(window, tile, tiling, source, text, ahead)
-    plane = text.dim(result.plane(shape[2:]))
+    panels_first = _walks_panels_first(window, tile, products, source, cache)
+    ahead = 0 if panels_first or source.lanes == 1 else lines_ahead(tile, tiles, products.right.bits)
+    functions, calls = _functions(window, tile, products, tiling, source, text, ahead)
     with share(writer, "unit", total):
         inner = panels if panels_first else tiles
         text.line(f"const int64 inner = unit % {text.dim(inner)}, outer = unit / {text.dim(inner)};")
@@ -232,17 +247,16 @@ def conv_kernel(
             with text.block("if (part == 0 && group == 0)"), text.loop("v", "0", str(tile.vectors)):
                 text.line(f"const int64 block = panel * {tile.vectors} + v;")
                 text.line(f"if (block >= {text.dim(blocks)}) break;")
-                text.line(f"float32 *image = y0 + (i0 * {text.dim(blocks)} + block) * {plane} * {LANES};")
-                zero_halo(text, result, shape[2:], "image")
+                zero_halo(text, result, shape[2:], f"i0 * {text.dim(blocks)} + block")
         Channels.of(window, tile).declare(text)
-        _tile_place(text, window, tiling, source)
-        step = text.dim(product(window.kernel) * channels)
-        text.line(f"const float32 *restrict b = temporary1 + panel * {step} * {tile.columns};")
+        _tile_place(text, window, tiling, source, left)
+        step, row = text.dim(panel_rows(window, tile, products)), tile.columns * products.group
+        text.line(f"const {right} *restrict b = temporary1 + panel * {step} * {row};")
         if ahead:
             # Behind the last panel nothing is read, only fetched.
-            own = f"inner * {text.dim(ceildiv(channels, LANES) * product(window.kernel) * ahead * LANES)}"
-            text.line(f"const int64 next = (int64)(b + {step} * {tile.columns} + {own});")
-        text.line(f"float32x16 sums[{tile.rows * tile.vectors}];")
+            own = f"inner * {text.dim(ceildiv(channels, LANES) * product(window.kernel) * ahead * _LINE)}"
+            text.line(f"const int64 next = (int64)(b + {step} * {row}) + {own};")
+        text.line(f"{vector_type(products.sums)} sums[{tile.rows * tile.vectors}];")
         with text.block("switch (lines * 64 + pixels)"):
             for (lines, pixels), call in calls.items():
                 text.line(f"case {lines * 64 + pixels}: {call} break;")
@@ -261,12 +275,12 @@ def conv_kernel(
                 if bias:
                     value += f" + *(const float32x16 *)(temporary2 + block * {LANES})"
                 store_pixel(writer, images, result, (anchor.result(), value))
-    work = floordiv(product(shape) * product(window.kernel) * channels, LANES)
+    work = floordiv(product(shape) * product(window.kernel) * channels, LANES * products.group)
     kernel = writer.kernel(chunk_count(work, total))
-    return replace(kernel, text=functions + kernel.text)
+    return replace(kernel, text=products.text + functions + kernel.text)
 
 
-def _tile_place(text: CText, window: Window, tiling: _Tiling, source: Padded) -> None:
+def _tile_place(text: CText, window: Window, tiling: _Tiling, source: Padded, left: str) -> None:
     """Declare the first line and pixel of a tile, its size, and `a`, the input pixel under its first one."""
     shape, spatial = window.result, window.source[2:]
     width, count = text.dim(shape[-1]), text.dim(product(shape[2:-1]))
@@ -284,11 +298,11 @@ def _tile_place(text: CText, window: Window, tiling: _Tiling, source: Padded) ->
             places.append(maps.axis_index(axis + 2, shape[axis + 2]) * stride - pad)
         text.line(f"pixel = {text.dim(source.pixel(spatial, places))};")
     planes, plane = text.dim(source.planes(window.source[1])), text.dim(source.plane(spatial))
-    text.line(f"const float32 *restrict a = temporary0 + ((i0 * {planes} + base) * {plane} + pixel) * {source.lanes};")
+    text.line(f"const {left} *restrict a = temporary0 + ((i0 * {planes} + base) * {plane} + pixel) * {source.lanes};")
 
 
 def _functions(
-    window: Window, tile: Tile, tiling: _Tiling, source: Padded, text: CText, ahead: int
+    window: Window, tile: Tile, products: Products, tiling: _Tiling, source: Padded, text: CText, ahead: int
 ) -> tuple[str, dict[tuple[int, int], str]]:
     """Functions for the sizes that tiles may have, as text, and the call for each."""
     shape, channels, spatial = window.result, Channels.of(window, tile).depth, window.source[2:]
@@ -338,7 +352,7 @@ def _functions(
         for pixels in sorted(widths - {0}):
             offsets = _offsets(height, pixels, line, window.strides[-1], source.lanes)
             name = f"tile{height}x{pixels}"
-            functions += micro_function(name, FLOAT32, offsets, tile.vectors, depth, parameters)
+            functions += micro_function(name, products, offsets, tile.vectors, depth, parameters)
             calls[height, pixels] = f"{ENTRY}_{name}({', '.join(['a', 'b', 'sums', *arguments])});"
     return functions, calls
 

@@ -160,6 +160,10 @@ class Elements:
         """A variable in the compute type of `dtype`."""
         return self.text.let(scalar.compute_type(dtype), expression)
 
+    def expression(self, primitive: str, args: Sequence[str], types: Sequence[DType], result: DType) -> str:
+        """The C of a primitive on elements of `types`; `result` is its element type."""
+        return scalar.apply(primitive, args, types, result)
+
     def constant(self, value: Any, dtype: DType) -> str:
         """A number in the compute type of `dtype`."""
         return scalar.constant(value, dtype)
@@ -255,7 +259,7 @@ def _pointwise(elements: Elements, instruction: Instruction, access: Access) -> 
             names[ref] if isinstance(ref, int) else elements.constant(ref.value, beside)
             for ref, beside in zip(step.args, arg_types, strict=True)
         ]
-        names.append(elements.let(kind, scalar.apply(step.primitive, args, arg_types, kind)))
+        names.append(elements.let(kind, elements.expression(step.primitive, args, arg_types, kind)))
     return names[-1]
 
 

@@ -1,4 +1,4 @@
-"""What takes a tile of sums behind a product: sixteen columns at a time where all is float32, else one by one."""
+"""What takes a tile of sums behind a product: sixteen columns at a time where there are vectors, else one by one."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from argosy.ir import access as maps
 from argosy.ir.access import Access
-from argosy.ir.dtype import FLOAT32
+from argosy.ir.dtype import FLOAT32, INT32
 from argosy.ir.module import Module, Value
 from argosy.targets.cpu.codegen import scalar
 from argosy.targets.cpu.codegen.c_text import axis_name
@@ -14,7 +14,7 @@ from argosy.targets.cpu.codegen.element import DeclinedError
 from argosy.targets.cpu.codegen.kernel import KernelWriter
 from argosy.targets.cpu.codegen.loops import coefficient, merged_extents
 from argosy.targets.cpu.codegen.tile import BLOCK
-from argosy.targets.cpu.codegen.vector_elements import VectorElements, position
+from argosy.targets.cpu.codegen.vector_elements import VectorElements, position, store_lanes
 
 __all__ = ["Epilogue"]
 
@@ -64,7 +64,7 @@ class Epilogue:
         if vectors:
             with text.block(f"if ({first} + {BLOCK} <= {size})"):
                 text.line(f"const int64 {name} = {first};")
-                self._store_vector(writer, f"*(const float32x16 *)({sums})", axis)
+                self._store_vector(writer, sums, axis)
             text.line("else")
         with text.loop(name, first, f"min_int64({first} + {BLOCK}, {size})"), writer.elements.scope():
             kind = scalar.compute_type(self.anchor.dtype)
@@ -72,14 +72,15 @@ class Epilogue:
 
     def _store_vector(self, writer: KernelWriter, sums: str, axis: int) -> None:
         root = self.root
-        if root.dtype is not FLOAT32 or self.anchor.dtype is not FLOAT32:
-            raise DeclinedError(f"vectors of {root.dtype}")
+        if self.anchor.dtype is not INT32 and self.anchor.dtype.compute is not FLOAT32:
+            raise DeclinedError(f"vectors of {self.anchor.dtype}")
+        kind = f"{self.anchor.dtype.compute}x16"
         elements = VectorElements(writer.text, writer.pointers, axis)
-        elements.given[self.anchor] = writer.text.let("float32x16", sums)
+        elements.given[self.anchor] = writer.text.let(kind, f"*(const {kind} *)({sums})")
         value = elements.of(root, self.place)
         if coefficient(position(self.place), axis) != 1:
             raise DeclinedError("a result whose elements do not lie side by side")
-        writer.text.line(f"store_float32x16({writer.result()} + {writer.text.dim(position(self.place))}, {value});")
+        writer.text.line(store_lanes(root.dtype, f"{writer.result()} + {writer.text.dim(position(self.place))}", value))
 
     def _store_one(self, writer: KernelWriter, given: str) -> None:
         writer.elements.given[self.anchor] = given

@@ -1,6 +1,7 @@
 """Tiled matrix products over packed operands: loops over panels and tiles (`gemm_packing` packs).
 
-The right operand lies in panels `[batch][panels][depth][columns]`, zeros beyond the end. The left one is read as it is
+The right operand lies in panels `[batch][panels][depth][columns]`, zeros beyond the end; of short numbers (`products`)
+groups stand in the place of numbers, `[depth / group][columns][group]`. The left one is read as it is
 where its rows lie well, else in blocks of the depth `[batch][blocks][rows][pitch]`. Rows whose distance is a multiple
 of 4 KiB would throw each other out of the first cache.
 
@@ -19,12 +20,15 @@ from argosy.ir.dtype import DType
 from argosy.ir.module import Instruction, Module, Value
 from argosy.ir.types import TensorType
 from argosy.ops.shapes import product
+from argosy.targets.cpu.arch import CpuArch
+from argosy.targets.cpu.codegen import scalar
 from argosy.targets.cpu.codegen.c_text import axis_name
 from argosy.targets.cpu.codegen.copying import address, decompose
 from argosy.targets.cpu.codegen.element import present
 from argosy.targets.cpu.codegen.epilogue import Epilogue
 from argosy.targets.cpu.codegen.kernel import ENTRY, Kernel, KernelWriter, chunk_count
 from argosy.targets.cpu.codegen.product_loops import operand_index
+from argosy.targets.cpu.codegen.products import Products, products_for
 from argosy.targets.cpu.codegen.tile import (
     AHEAD,
     BLOCK,
@@ -34,6 +38,7 @@ from argosy.targets.cpu.codegen.tile import (
     balanced,
     depth_of,
     micro_function,
+    tile_for,
     vector_type,
 )
 
@@ -56,6 +61,15 @@ class Gemm:
 
     anchor: Instruction
     tile: Tile
+    products: Products
+
+    @staticmethod
+    def of(anchor: Instruction, arch: CpuArch) -> Gemm:
+        """A dot by the tiles of a level."""
+        left, right, result = present(anchor, 0), present(anchor, 1), anchor.result()
+        products = products_for(arch, left.dtype, right.dtype, result.dtype.compute)
+        columns = right.shape[-1] if right.rank > 1 else 1
+        return Gemm(anchor, tile_for(arch, products.sums, columns), products)
 
     @property
     def left(self) -> Value:
@@ -75,7 +89,7 @@ class Gemm:
     @property
     def sums(self) -> DType:
         """The type of the sums."""
-        return self.result.dtype.compute
+        return self.products.sums
 
     @property
     def folded(self) -> bool:
@@ -120,9 +134,10 @@ class Gemm:
     @property
     def block(self) -> int:
         """Numbers of a block of the depth, but for the last: a multiple of 16."""
+        group = self.products.group
         if isinstance(self.depth, Dim):
-            return _UNKNOWN_DEPTH
-        blocks = 1 if self.streams else max(1, -(-self.depth // _DEPTH))
+            return _UNKNOWN_DEPTH * group
+        blocks = 1 if self.streams else max(1, -(-self.depth // (_DEPTH * group)))
         return max(1, -(-self.depth // (blocks * BLOCK))) * BLOCK
 
     @property
@@ -139,6 +154,16 @@ class Gemm:
     def split(self) -> bool:
         """Whether there may be several blocks, so that tiles wait."""
         return not isinstance(self.blocks, int) or self.blocks > 1
+
+    @property
+    def panel_rows(self) -> DimLike:
+        """Rows of a panel: of numbers or groups of them, and what its sums start from."""
+        return ceildiv(self.depth, self.products.group) + self.products.head
+
+    @property
+    def panel_row(self) -> int:
+        """Elements of a row of a panel."""
+        return self.tile.columns * self.products.group
 
     @property
     def pitch(self) -> int:
@@ -163,7 +188,8 @@ def gemm_kernel(module: Module, gemm: Gemm, direct: int | None) -> Kernel:
     `module` is the part of the op from the anchor to the root, and the left operand's where it is read directly. Where
     the depth is split, a second result has the type `partial_type`.
     """
-    temporaries = [gemm.sums] if direct is not None else [gemm.sums, gemm.sums]
+    kinds = gemm.products
+    temporaries = [kinds.right] if direct is not None else [kinds.right, kinds.left]
     waiting = [gemm.sums] if gemm.split else []
     writer = KernelWriter(module, [module.results[0].dtype, *waiting], temporaries)
     text, tile, result = writer.text, gemm.tile, gemm.result
@@ -172,7 +198,7 @@ def gemm_kernel(module: Module, gemm: Gemm, direct: int | None) -> Kernel:
     functions, calls = _micro_functions(gemm, direct)
     tiles, panels = text.let("int64", text.dim(gemm.tiles)), text.let("int64", text.dim(gemm.panels))
     products = text.let("int64", f"{text.dim(product(batch))} * {panels}")
-    most = max(1, _RESIDENT // (gemm.block * gemm.sums.bits // 8 * tile.rows))
+    most = max(1, _RESIDENT // (gemm.block * kinds.left.bits // 8 * tile.rows))
     # A strip is a panel by some tiles: as many as the second cache holds, fewer where chunks outnumber the strips.
     text.line(f"const int64 cuts = min_int64({tiles}, ceildiv_int64(chunks, max_int64({products}, 1)));")
     text.line(f"const int64 parts = max_int64(ceildiv_int64({tiles}, {most}), cuts), strips = {products} * parts;")
@@ -190,26 +216,27 @@ def gemm_kernel(module: Module, gemm: Gemm, direct: int | None) -> Kernel:
             with text.loop("tile", "upper", "lower"):
                 _tile(writer, gemm, epilogue, direct, calls)
     units = product(batch) * gemm.panels * gemm.tiles
-    work = floordiv(product(result.shape) * gemm.depth, BLOCK)
+    work = floordiv(product(result.shape) * gemm.depth, BLOCK * kinds.group)
     kernel = writer.kernel(chunk_count(work, units))
     return replace(kernel, text=functions + kernel.text)
 
 
 def _strip(writer: KernelWriter, gemm: Gemm, direct: int | None) -> None:
     """Declare what the tiles of a strip share: the panel, and how much of the next one each of them fetches."""
-    text, columns = writer.text, gemm.tile.columns
+    text, kinds = writer.text, gemm.products
     batch = gemm.result.shape[: gemm.batch_axes]
     depth = text.dim(gemm.depth)
     matrix = text.dim(_flat(operand_index(batch, gemm.right.shape[:-2]), gemm.right.shape[:-2]))
-    text.line(f"const {gemm.sums} *restrict b = temporary0 + (({matrix} * {text.dim(gemm.panels)} + panel) * {depth}")
-    text.line(f"                                              + block * {gemm.block}) * {columns};")
+    place = f"({matrix} * {text.dim(gemm.panels)} + panel) * {text.dim(gemm.panel_rows)}"
+    place += f" + block * {gemm.block // kinds.group}"
+    text.line(f"const {scalar.storage_type(kinds.right)} *restrict b = temporary0 + ({place}) * {gemm.panel_row};")
     text.line(f"const int64 depth = min_int64({depth} - block * {gemm.block}, {gemm.block});")
     if not gemm.streams:
-        lines = columns * BLOCK * gemm.sums.bits // 8 // _LINE
+        lines = gemm.tile.columns * BLOCK * kinds.right.bits // 8 // _LINE
         text.line(f"const int64 lines = ({lines} + lower - upper - 1) / (lower - upper);")
     if direct is None:
         place = f"({_left_matrix(writer, gemm)} * {text.dim(gemm.blocks)} + block) * {text.dim(gemm.rows)}"
-        text.line(f"const {gemm.sums} *restrict rows_from = temporary1 + {place} * {gemm.pitch};")
+        text.line(f"const {scalar.storage_type(kinds.left)} *restrict rows_from = temporary1 + {place} * {gemm.pitch};")
 
 
 def _left_matrix(writer: KernelWriter, gemm: Gemm) -> str:
@@ -228,7 +255,7 @@ def _tile(writer: KernelWriter, gemm: Gemm, epilogue: Epilogue, direct: int | No
     _left_pointer(writer, gemm, direct)
     if not gemm.streams:
         share = f"(tile - upper) * lines * {gemm.block // BLOCK * _LINE}"
-        text.line(f"const int64 next = (int64)(b + {text.dim(gemm.depth)} * {tile.columns}) + {share};")
+        text.line(f"const int64 next = (int64)(b + {text.dim(gemm.panel_rows)} * {gemm.panel_row}) + {share};")
     if gemm.split:
         place = f"((number * {tiles} + tile) * {text.dim(gemm.panels)} + panel) * {size}"
         text.line(f"{vector} *sums = ({vector} *)y1 + {place};")
@@ -267,24 +294,26 @@ def _micro_functions(gemm: Gemm, direct: int | None) -> tuple[str, dict[int, str
         parameters.append(RESUME)
         arguments.append("block > 0")
     step = gemm.pitch if direct is None else direct
-    functions = "typedef uint64 uint64x16 __attribute__((ext_vector_type(16)));\n" if gemm.sums.bits == 64 else ""
+    functions = gemm.products.text
+    if gemm.sums.bits == 64:
+        functions = "typedef uint64 uint64x16 __attribute__((ext_vector_type(16)));\n"
     calls = {}
     for height in sorted(heights - {0}):
         offsets = [str(number * step) for number in range(height)]
         depth = Depth(blocks, tail, str(BLOCK))
-        functions += micro_function(f"rows{height}", gemm.sums, offsets, tile.vectors, depth, parameters)
+        functions += micro_function(f"rows{height}", gemm.products, offsets, tile.vectors, depth, parameters)
         calls[height] = f"{ENTRY}_rows{height}({', '.join(['a', 'b', 'sums', *arguments])});"
     return functions, calls
 
 
 def _left_pointer(writer: KernelWriter, gemm: Gemm, direct: int | None) -> None:
     """Declare `a`, which points to the first row of the tile."""
-    text, left = writer.text, gemm.left
+    text, left, kind = writer.text, gemm.left, scalar.storage_type(gemm.products.left)
     if direct is None:
-        text.line(f"const {gemm.sums} *a = rows_from + first * {gemm.pitch};")
+        text.line(f"const {kind} *a = rows_from + first * {gemm.pitch};")
         return
     text.line(f"const int64 matrix = {_left_matrix(writer, gemm)};")
-    text.line(f"const {gemm.sums} *a;")
+    text.line(f"const {kind} *a;")
     with text.block(""):
         # Places on the left operand's own axes: those of its batch, the first row, the first number.
         decompose(text, "matrix", gemm.left_batch)

@@ -4,5 +4,6 @@
 #include "prelude_float.h"
 #include "prelude_storage.h"
 #include "prelude_convert.h"
+#include "prelude_lanes.h"
 #include "prelude_complex.h"
 #include "prelude_math.h"

@@ -18,6 +18,9 @@ typedef double float64;
 typedef _Bool bool;
 #endif
 
+typedef int8 int8x16 __attribute__((ext_vector_type(16)));
+typedef uint8 uint8x16 __attribute__((ext_vector_type(16)));
+typedef uint16 uint16x16 __attribute__((ext_vector_type(16)));
 typedef int32 int32x16 __attribute__((ext_vector_type(16)));
 typedef int64 int64x16 __attribute__((ext_vector_type(16)));
 typedef uint32 uint32x16 __attribute__((ext_vector_type(16)));
@@ -73,10 +76,22 @@ OVERLOAD float32x16 narrow(float64x16 x) { return __builtin_convertvector(x, flo
 OVERLOAD int32 low_half(int64 x) { return (int32)x; }
 OVERLOAD int32x16 low_half(int64x16 x) { return __builtin_convertvector(x, int32x16); }
 
-/* Sixteen floats at an address that need be aligned to one of them only. */
-typedef float32x16 float32x16_unaligned __attribute__((aligned(4)));
-INLINE float32x16 load_float32x16(const float32 *from) { return *(const float32x16_unaligned *)from; }
-INLINE void store_float32x16(float32 *to, float32x16 x) { *(float32x16_unaligned *)to = x; }
+/* Sixteen numbers at an address that need be aligned to one of them only, and four bytes at any. */
+#define SIXTEEN(T)                                                                              \
+    typedef T##x16 T##x16_unaligned __attribute__((aligned(sizeof(T))));                        \
+    INLINE T##x16 load_##T##x16(const T *from) { return *(const T##x16_unaligned *)from; }      \
+    INLINE void store_##T##x16(T *to, T##x16 x) { *(T##x16_unaligned *)to = x; }
+SIXTEEN(int8)
+SIXTEEN(uint8)
+SIXTEEN(uint16)
+SIXTEEN(int32)
+SIXTEEN(float32)
+#undef SIXTEEN
+INLINE uint32 load_word(const void *from) {
+    uint32 word;
+    __builtin_memcpy(&word, from, sizeof word);
+    return word;
+}
 
 /* a * b + c, rounded once where the machine has the instruction and twice where it does not. */
 #if defined(__FMA__) || defined(__aarch64__) || defined(__riscv_f) || defined(__VSX__)

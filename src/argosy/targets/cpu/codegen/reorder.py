@@ -7,15 +7,15 @@ from dataclasses import replace
 
 from argosy.ir import access as maps
 from argosy.ir.dim import DimLike, Symbol, ceildiv, symbol_dim
-from argosy.ir.dtype import FLOAT32
+from argosy.ir.dtype import DType
 from argosy.ir.module import Instruction, Module, Parameter, Value
 from argosy.ir.types import Dims, TensorType
 from argosy.ops.shapes import product
 from argosy.targets.cpu.codegen import scalar
 from argosy.targets.cpu.codegen.c_text import CText, axis_name, strides
-from argosy.targets.cpu.codegen.copying import TRANSPOSE, decompose, lies_along, share
+from argosy.targets.cpu.codegen.copying import decompose, lies_along, share, transpose_text
 from argosy.targets.cpu.codegen.kernel import Kernel, KernelWriter, chunk_count
-from argosy.targets.cpu.codegen.vector_elements import VectorElements
+from argosy.targets.cpu.codegen.vector_elements import KINDS, VectorElements, store_lanes, stored_lanes
 from argosy.targets.cpu.layout import LANES, Blocked, Padded, Planar
 
 __all__ = ["from_blocked", "image_shape", "place", "to_blocked", "to_planar", "whole", "zero_halo"]
@@ -43,8 +43,8 @@ def to_blocked(module: Module, layout: Blocked, axes: Sequence[int | None] | Non
     axes = tuple(range(value.rank)) if axes is None else tuple(axes)
     shape = image_shape(value.shape, axes)
     spatial = shape[2:]
-    writer = KernelWriter(module, [FLOAT32])
-    text = writer.text
+    writer = KernelWriter(module, [layout.dtype])
+    text, stored = writer.text, scalar.storage_type(layout.dtype)
     channel, last = axes[1], axes[-1]
     padded = layout.padded(spatial)
     lines = product(padded[:-1])
@@ -57,37 +57,37 @@ def to_blocked(module: Module, layout: Blocked, axes: Sequence[int | None] | Non
         _declare(text, axes[0], f"image / {text.dim(blocks)}")
         width = text.dim(padded[-1])
         text.line(
-            f"float32 *restrict to = y0 + (image * {text.dim(layout.plane(spatial))} + line * {width}) * {LANES};"
+            f"{stored} *restrict to = y0 + (image * {text.dim(layout.plane(spatial))} + line * {width}) * {LANES};"
         )
         inside = _line_places(text, axes[2:-1], spatial[:-1], layout, "line")
         if inside:
             with text.block(f"if (!({inside}))"):
-                text.line(f"for (int64 i = 0; i < {width} * {LANES}; ++i) to[i] = 0;")
+                text.line(f"for (int64 i = 0; i < {width} * {LANES}; ++i) to[i] = {layout.fill};")
                 text.line("continue;")
         begin, end = layout.halo[-1]
         size = text.dim(spatial[-1])
         if begin:
-            text.line(f"for (int64 i = 0; i < {begin * LANES}; ++i) to[i] = 0;")
+            text.line(f"for (int64 i = 0; i < {begin * LANES}; ++i) to[i] = {layout.fill};")
             text.line(f"to += {begin * LANES};")
         if end:
-            text.line(f"for (int64 i = 0; i < {end * LANES}; ++i) to[{size} * {LANES} + i] = 0;")
+            text.line(f"for (int64 i = 0; i < {end * LANES}; ++i) to[{size} * {LANES} + i] = {layout.fill};")
         text.line(f"const int64 channels = min_int64({LANES}, {text.dim(shape[1])} - block * {LANES});")
-        fast = channel is not None and last is not None and lies_along(module, value, last)
+        fast = channel is not None and last is not None and lies_along(module, value, last, layout.dtype)
         if fast and channel is not None and last is not None:
             with text.block(f"if ({size} >= {LANES})"):
-                _copy_lines(writer, value, channel, last, size)
+                _copy_lines(writer, value, channel, last, size, layout.dtype)
                 text.line("continue;")
-        _copy_elements(writer, value, channel, last, size)
+        _copy_elements(writer, value, channel, last, size, layout.dtype)
     kernel = writer.kernel(chunk_count(product(shape), total))
-    return replace(kernel, text=TRANSPOSE + kernel.text) if fast else kernel
+    return replace(kernel, text=transpose_text(stored) + kernel.text) if fast else kernel
 
 
 def to_planar(module: Module, layout: Planar) -> Kernel:
     """The result of `module` with a halo around each of its planes."""
     value = module.results[0]
     shape, spatial, last = value.shape, value.shape[2:], value.rank - 1
-    writer = KernelWriter(module, [FLOAT32])
-    text = writer.text
+    writer = KernelWriter(module, [layout.dtype])
+    text, stored = writer.text, scalar.storage_type(layout.dtype)
     padded = layout.padded(spatial)
     lines, width, size = product(padded[:-1]), text.dim(padded[-1]), text.dim(spatial[-1])
     begin, end = layout.halo[-1]
@@ -95,25 +95,26 @@ def to_planar(module: Module, layout: Planar) -> Kernel:
     with share(writer, "unit", total):
         text.line(f"const int64 line = unit % {text.dim(lines)}, image = unit / {text.dim(lines)};")
         text.line(f"const int64 i0 = image / {text.dim(shape[1])}, i1 = image % {text.dim(shape[1])};")
-        text.line(f"float32 *restrict to = y0 + unit * {width};")
+        text.line(f"{stored} *restrict to = y0 + unit * {width};")
         inside = _line_places(text, range(2, last), spatial[:-1], layout, "line")
         if inside:
             with text.block(f"if (!({inside}))"):
-                text.line(f"for (int64 i = 0; i < {width}; ++i) to[i] = 0;")
+                text.line(f"for (int64 i = 0; i < {width}; ++i) to[i] = {layout.fill};")
                 text.line("continue;")
-        text.line(f"for (int64 i = 0; i < {begin}; ++i) to[i] = 0;")
+        text.line(f"for (int64 i = 0; i < {begin}; ++i) to[i] = {layout.fill};")
         text.line(f"to += {begin};")
-        text.line(f"for (int64 i = 0; i < {end}; ++i) to[{size} + i] = 0;")
-        if lies_along(module, value, last):
+        text.line(f"for (int64 i = 0; i < {end}; ++i) to[{size} + i] = {layout.fill};")
+        if lies_along(module, value, last, layout.dtype):
             with text.block(f"if ({size} >= {LANES})"):
                 with text.block(f"for (int64 done = 0; done < {size}; done += {LANES})"):
                     # The last ones may be copied twice.
                     text.line(f"const int64 {axis_name(last)} = min_int64(done, {size} - {LANES});")
                     vector = VectorElements(text, writer.pointers, last).of(value, maps.identity(shape))
-                    text.line(f"store_float32x16(to + {axis_name(last)}, {vector});")
+                    text.line(store_lanes(layout.dtype, f"to + {axis_name(last)}", vector))
                 text.line("continue;")
         with text.loop(axis_name(last), "0", size), writer.elements.scope():
-            text.line(f"to[{axis_name(last)}] = (float32){writer.elements.of(value, maps.identity(shape))};")
+            number = f"({scalar.compute_type(layout.dtype)}){writer.elements.of(value, maps.identity(shape))}"
+            text.line(f"{scalar.store(layout.dtype, 'to', axis_name(last), number)};")
     return writer.kernel(chunk_count(product(shape), total))
 
 
@@ -144,25 +145,27 @@ def _line_places(text: CText, axes: Sequence[int | None], spatial: Sequence[DimL
     return " && ".join(inside)
 
 
-def _copy_lines(writer: KernelWriter, value: Value, channel: int, last: int, size: str) -> None:
+def _copy_lines(writer: KernelWriter, value: Value, channel: int, last: int, size: str, dtype: DType) -> None:
     """Sixteen pixels at a time; the last ones may be copied twice."""
-    text = writer.text
+    text, stored = writer.text, scalar.storage_type(dtype)
     with text.block(f"for (int64 done = 0; done < {size}; done += {LANES})"):
         text.line(f"const int64 {axis_name(last)} = min_int64(done, {size} - {LANES});")
-        text.line("float32x16 v[16];")
+        text.line(f"{stored}x16 v[16];")
         text.line("#pragma clang loop unroll(full)")
         with text.loop("lane", "0", str(LANES)):
-            text.line("if (lane >= channels) { v[lane] = (float32x16)0; continue; }")
+            text.line(f"if (lane >= channels) {{ v[lane] = ({stored}x16)0; continue; }}")
             text.line(f"const int64 {axis_name(channel)} = block * {LANES} + lane;")
             elements = VectorElements(text, writer.pointers, last)
-            text.line(f"v[lane] = {elements.of(value, maps.identity(value.shape))};")
+            text.line(f"v[lane] = {stored_lanes(dtype, elements.of(value, maps.identity(value.shape)))};")
         text.line("transpose_16(v);")
         text.line("#pragma clang loop unroll(full)")
         at = f"to + ({axis_name(last)} + lane) * {LANES}"
-        text.line(f"for (int64 lane = 0; lane < {LANES}; ++lane) store_float32x16({at}, v[lane]);")
+        text.line(f"for (int64 lane = 0; lane < {LANES}; ++lane) store_{stored}x16({at}, v[lane]);")
 
 
-def _copy_elements(writer: KernelWriter, value: Value, channel: int | None, last: int | None, size: str) -> None:
+def _copy_elements(
+    writer: KernelWriter, value: Value, channel: int | None, last: int | None, size: str, dtype: DType
+) -> None:
     text = writer.text
     with text.loop("pixel", "0", size):
         _declare(text, last, "pixel")
@@ -170,7 +173,8 @@ def _copy_elements(writer: KernelWriter, value: Value, channel: int | None, last
             text.line(f"if (lane >= channels) {{ to[pixel * {LANES} + lane] = 0; continue; }}")
             _declare(text, channel, f"block * {LANES} + lane")
             element = writer.elements.of(value, maps.identity(value.shape))
-            text.line(f"to[pixel * {LANES} + lane] = (float32){element};")
+            number = f"({scalar.compute_type(dtype)}){element}"
+            text.line(f"{scalar.store(dtype, 'to', f'pixel * {LANES} + lane', number)};")
 
 
 def from_blocked(kind: TensorType, layout: Blocked) -> Kernel:
@@ -180,8 +184,8 @@ def from_blocked(kind: TensorType, layout: Blocked) -> Kernel:
     if layout.is_bare:
         # Without a halo the pixels of a plane are one line.
         spatial = (product(spatial),)
-    writer = KernelWriter(Module("reorder", (), (), (), ()), [kind.dtype], [FLOAT32])
-    text = writer.text
+    writer = KernelWriter(Module("reorder", (), (), (), ()), [kind.dtype], [layout.dtype])
+    text, stored = writer.text, scalar.storage_type(layout.dtype)
     lines = product(spatial[:-1])
     blocks = ceildiv(shape[1], LANES)
     total = product((shape[0], blocks)) * lines
@@ -194,7 +198,7 @@ def from_blocked(kind: TensorType, layout: Blocked) -> Kernel:
         places = [*(maps.axis_index(axis + 2, extent) for axis, extent in enumerate(spatial[:-1])), 0]
         plane = text.dim(layout.plane(shape[2:]))
         pixel = "0" if layout.is_bare else text.dim(layout.pixel(spatial, places))
-        text.line(f"const float32 *restrict from = temporary0 + (image * {plane} + {pixel}) * {LANES};")
+        text.line(f"const {stored} *restrict from = temporary0 + (image * {plane} + {pixel}) * {LANES};")
         text.line(f"const int64 channels = min_int64({LANES}, {text.dim(shape[1])} - block * {LANES});")
         line: DimLike = 0
         for index, step in zip(places, steps[2:], strict=True):
@@ -202,41 +206,46 @@ def from_blocked(kind: TensorType, layout: Blocked) -> Kernel:
         first = f"(batch * {text.dim(shape[1])} + block * {LANES}) * {text.dim(steps[1])} + {text.dim(line)}"
         text.line(f"{scalar.storage_type(kind.dtype)} *restrict to = y0 + {first};")
         channel = text.dim(steps[1])
-        if kind.dtype is FLOAT32:
+        fast = kind.dtype is layout.dtype and kind.dtype in KINDS
+        if fast:
             with text.block(f"if ({size} >= {LANES})"):
                 with text.block(f"for (int64 done = 0; done < {size}; done += {LANES})"):
                     text.line(f"const int64 pixel = min_int64(done, {size} - {LANES});")
-                    text.line("float32x16 v[16];")
+                    text.line(f"{stored}x16 v[16];")
                     text.line("#pragma clang loop unroll(full)")
                     at = f"from + (pixel + lane) * {LANES}"
-                    text.line(f"for (int64 lane = 0; lane < {LANES}; ++lane) v[lane] = load_float32x16({at});")
+                    text.line(f"for (int64 lane = 0; lane < {LANES}; ++lane) v[lane] = load_{stored}x16({at});")
                     text.line("transpose_16(v);")
                     text.line("#pragma clang loop unroll(full)")
                     with text.loop("lane", "0", str(LANES)):
-                        text.line(f"if (lane < channels) store_float32x16(to + lane * {channel} + pixel, v[lane]);")
+                        text.line(f"if (lane < channels) store_{stored}x16(to + lane * {channel} + pixel, v[lane]);")
                 text.line("continue;")
         with text.loop("lane", "0", "channels"), text.loop("pixel", "0", size):
-            value = f"from[pixel * {LANES} + lane]"
+            value = scalar.load(layout.dtype, "from", f"pixel * {LANES} + lane")
             text.line(f"{scalar.store(kind.dtype, 'to', f'lane * {channel} + pixel', value)};")
     kernel = writer.kernel(chunk_count(product(shape), total))
-    return replace(kernel, text=TRANSPOSE + kernel.text)
+    return replace(kernel, text=transpose_text(stored) + kernel.text) if fast else kernel
 
 
-def zero_halo(text: CText, layout: Blocked, spatial: Dims, plane: str) -> None:
-    """Write zeros around the pixels of the plane that `plane` points to."""
+def zero_halo(text: CText, layout: Blocked, spatial: Dims, number: str) -> None:
+    """Write the halo of a plane of the result, zeros or the code of zero; `number` planes lie before it."""
     if layout.is_bare:
         return
+    stored = scalar.storage_type(layout.dtype)
+    plane = text.dim(layout.plane(spatial))
     padded = layout.padded(spatial)
     width = text.dim(padded[-1])
     begin, end = layout.halo[-1]
     with text.loop("line", "0", text.dim(product(padded[:-1]))):
-        text.line(f"float32 *restrict edge = {plane} + line * {width} * {LANES};")
+        text.line(f"{stored} *restrict edge = y0 + (({number}) * {plane} + line * {width}) * {LANES};")
         inside = _line_places(text, (None,) * (len(spatial) - 1), spatial[:-1], layout, "line")
         if inside:
             with text.block(f"if (!({inside}))"):
-                text.line(f"for (int64 i = 0; i < {width} * {LANES}; ++i) edge[i] = 0;")
+                text.line(f"for (int64 i = 0; i < {width} * {LANES}; ++i) edge[i] = {layout.fill};")
                 text.line("continue;")
         if begin:
-            text.line(f"for (int64 i = 0; i < {begin * LANES}; ++i) edge[i] = 0;")
+            text.line(f"for (int64 i = 0; i < {begin * LANES}; ++i) edge[i] = {layout.fill};")
         if end:
-            text.line(f"for (int64 i = 0; i < {end * LANES}; ++i) edge[({width} - {end}) * {LANES} + i] = 0;")
+            text.line(
+                f"for (int64 i = 0; i < {end * LANES}; ++i) edge[({width} - {end}) * {LANES} + i] = {layout.fill};"
+            )

@@ -22,7 +22,7 @@ from argosy.targets.cpu.codegen.kernel import Kernel, KernelWriter, chunk_count
 from argosy.targets.cpu.codegen.lanes import ACROSS
 from argosy.targets.cpu.codegen.loops import chunked_loops, coefficient
 from argosy.targets.cpu.codegen.tile import BLOCK
-from argosy.targets.cpu.codegen.vector_elements import VectorElements, position
+from argosy.targets.cpu.codegen.vector_elements import VectorElements, position, store_lanes
 
 __all__ = ["softmax_loops", "softmax_rows"]
 
@@ -105,16 +105,21 @@ def _store(writer: KernelWriter, anchor: Instruction, value: str) -> None:
 
 
 def softmax_rows(module: Module, anchor: Instruction) -> Kernel:
-    """Vectors along the last axis. The powers wait in the result until their sum is known.
+    """Vectors along the last axis. The powers wait in the result until their sum is known, or in scratch memory.
 
     A NaN in a row need not come out as its greatest: by the sum it makes all of the row NaN. Declines where the rows
     lie along another axis, or something is not float32 and side by side.
     """
     rows = _Rows(anchor)
     root, source = module.results[0], rows.source
-    if product(source.shape[rows.axis + 1 :]) != 1 or root.dtype is not FLOAT32 or source.dtype is not FLOAT32:
+    if product(source.shape[rows.axis + 1 :]) != 1 or source.dtype is not FLOAT32:
         raise DeclinedError("rows are not along the last axis, or not of float32")
-    writer = KernelWriter(module, [FLOAT32])
+    waiting = 0
+    if root.dtype is not FLOAT32:
+        if not isinstance(rows.size, int):
+            raise DeclinedError("rows of symbolic length that wait beside their result")
+        waiting = rows.size * FLOAT32.bits // 8
+    writer = KernelWriter(module, [root.dtype])
     text, name = writer.text, axis_name(rows.axis)
     access = maps.identity(source.shape)
     total = product(source.shape[: rows.axis])
@@ -129,7 +134,7 @@ def softmax_rows(module: Module, anchor: Instruction) -> Kernel:
     with share(writer, "row", total):
         decompose(text, "row", source.shape[: rows.axis])
         text.line(f"const int64 whole = {size} / {BLOCK} * {BLOCK};")
-        text.line(f"float32 *restrict to = y0 + row * {size};")
+        text.line(f"float32 *restrict to = {'scratch' if waiting else f'y0 + row * {size}'};")
         text.line("float32 most = -__builtin_inff();")
         text.line("float64 total = 0;")
         with text.block("if (whole > 0)"):
@@ -168,8 +173,9 @@ def softmax_rows(module: Module, anchor: Instruction) -> Kernel:
             stored = elements.of(root, access)
             if coefficient(position(access), rows.axis) != 1:
                 raise DeclinedError("elements that do not lie side by side")
-            text.line(f"store_float32x16(to + {name}, {stored});")
+            at = f"{writer.result()} + {text.dim(position(access))}"
+            text.line(store_lanes(root.dtype, at, stored))
         with text.loop(name, "whole", size), writer.elements.scope():
             _store(writer, anchor, text.let("float32", f"to[{name}] {sign} last"))
-    kernel = writer.kernel(chunk_count(product(source.shape) * _WORK, total))
+    kernel = writer.kernel(chunk_count(product(source.shape) * _WORK, total), waiting)
     return replace(kernel, text=ACROSS + kernel.text)

@@ -6,7 +6,8 @@ One step of the sum loads a row of packed weights, and multiplies it by one numb
     tile[row][columns] += a[row][k] * b[k][columns]
 
 The numbers lie in *blocks* of 16: `a` is `[blocks][pixels][16]`, so that a row's place is the same in every
-block and every offset is a constant. Weights are *panels*: `b` is `[blocks][taps][16][columns]`, read in order.
+block and every offset is a constant. Weights are *panels*: `b` is `[blocks][taps][16][columns]`, read in order. Of
+short numbers (`products`) a group takes the place of one, in rows and in panels.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ from typing import Final
 from argosy.ir.dim import Dim, DimLike
 from argosy.ir.dtype import DType
 from argosy.targets.cpu.arch import CpuArch
+from argosy.targets.cpu.codegen import scalar
 from argosy.targets.cpu.codegen.kernel import ENTRY
+from argosy.targets.cpu.codegen.products import Products
 
 __all__ = [
     "AHEAD",
@@ -115,15 +118,15 @@ def depth_of(size: DimLike, name: str = "depth") -> tuple[str, str]:
     return str(size // BLOCK), str(size % BLOCK)
 
 
-def lines_ahead(tile: Tile, tiles: DimLike) -> int:
-    """Cache lines of the next panel of float32 that each of a panel's `tiles` fetches for every block that it sums.
+def lines_ahead(tile: Tile, tiles: DimLike, bits: int = 32) -> int:
+    """Cache lines of the next panel that each of a panel's `tiles` fetches for every block that it sums.
 
     The first tile of a panel waits for its weights, the others have them at hand: if all of them fetch a share of the
-    next panel, memory works all the time. 0 where that does not pay.
+    next panel, memory works all the time. 0 where that does not pay. `bits` are those of a weight.
     """
     if isinstance(tiles, Dim) or not 0 < tiles <= _MOST_SHARES:
         return 0
-    return -(-BLOCK * tile.vectors // tiles)
+    return -(-BLOCK * tile.vectors * bits // (32 * tiles))
 
 
 RESUME: Final = "more"
@@ -134,7 +137,7 @@ AHEAD: Final = ("next", "lines")
 
 def micro_function(
     name: str,
-    dtype: DType,
+    products: Products,
     offsets: Sequence[str],
     vectors: int,
     depth: Depth,
@@ -148,7 +151,8 @@ def micro_function(
     with those of `AHEAD`, it brings what will be read next into the second cache: loads that miss it would stop a
     machine that waits for nothing else.
     """
-    kind, vector = dtype.name, _VECTORS[dtype.name]
+    left, right = scalar.storage_type(products.left), scalar.storage_type(products.right)
+    vector = _VECTORS[products.sums.name]
     rows = len(offsets)
     # Few sums wait for each other's latency; then several partial ones take turns.
     ways = max(1, min(4, _CHAINS // (rows * vectors)))
@@ -156,22 +160,26 @@ def micro_function(
     sums = [f"c{way}_{row}_{v}" for way in range(ways) for row in range(rows) for v in range(vectors)]
     places = [row * (pitch or vectors) + v for row in range(rows) for v in range(vectors)]
     starts = [f"({vector})0"] * len(sums)
-    if RESUME in parameters:  # the first of the partial ones begin with what is there
-        starts[: len(places)] = [f"{RESUME} ? tile[{place}] : ({vector})0" for place in places]
+    if products.head:  # the first of the partial ones begin with what is there
+        starts[: len(places)] = [f"(({vector} *)b)[{place % vectors}]" for place in range(len(places))]
+    if RESUME in parameters:
+        starts[: len(places)] = [f"{RESUME} ? tile[{at}] : {start}" for at, start in zip(places, starts, strict=False)]
     head = "".join(f", int64 {parameter}" for parameter in parameters)
-    operands = f"const {kind} *restrict a, const {kind} *restrict b, {vector} *restrict tile"
+    operands = f"const {left} *restrict a, const {right} *restrict b, {vector} *restrict tile"
     lines = [
         f"static __attribute__((noinline)) void {ENTRY}_{name}({operands}{head}) {{",
         *(f"  {vector} {total} = {first};" for total, first in zip(sums, starts, strict=True)),
     ]
-    step = [_step(dtype, offsets, vectors, way) for way in range(ways)]
+    if products.head:
+        lines.append(f"  b += {vectors * BLOCK * products.group};")
+    step = [_step(products, offsets, vectors, way) for way in range(ways)]
     ahead = _FETCH if AHEAD[0] in parameters else []
     if not ahead and not depth.taps and depth.plane == str(BLOCK):  # blocks that follow each other are one
-        lines += _nest(kind, depth, "0", "1", f"({depth.blocks}) * {BLOCK}", step, [])
+        lines += _nest(products, depth, "0", "1", f"({depth.blocks}) * {BLOCK}", step, [])
     elif depth.blocks != "0":
-        lines += _nest(kind, depth, "0", depth.blocks, str(BLOCK), step, ahead)
+        lines += _nest(products, depth, "0", depth.blocks, str(BLOCK), step, ahead)
     if depth.tail != "0":
-        lines += _nest(kind, depth, depth.blocks, f"{depth.blocks} + 1", depth.tail, step[:1], [])
+        lines += _nest(products, depth, depth.blocks, f"{depth.blocks} + 1", depth.tail, step[:1], [])
     for row in range(rows):
         for v in range(vectors):
             total = " + ".join(f"c{way}_{row}_{v}" for way in range(ways))
@@ -186,7 +194,13 @@ _FETCH: Final = [
 
 
 def _nest(
-    kind: str, depth: Depth, begin: str, end: str, count: str, steps: Sequence[Sequence[str]], ahead: Sequence[str]
+    products: Products,
+    depth: Depth,
+    begin: str,
+    end: str,
+    count: str,
+    steps: Sequence[Sequence[str]],
+    ahead: Sequence[str],
 ) -> list[str]:
     """Loops over blocks, taps and the numbers of a block."""
     lines = [f"  for (int64 block = {begin}; block < {end}; ++block) {{"]
@@ -197,10 +211,10 @@ def _nest(
             place += f" + tap{number} * ({move})"
     lines += [
         "  {",
-        f"    const {kind} *p = {place};",
+        f"    const {scalar.storage_type(products.left)} *p = {place};",
         *ahead,
         f"#pragma clang loop {_unrolling(count, len(steps))}",
-        f"    for (int64 k = 0; k < {count}; k += {len(steps)}) {{",
+        f"    for (int64 k = 0; k < {count}; k += {len(steps) * products.group}) {{",
     ]
     for step in steps:
         lines += step
@@ -214,17 +228,23 @@ def _unrolling(count: str, ways: int) -> str:
     return "unroll_count(2)" if ways == 1 else "unroll(disable)"
 
 
-def _step(dtype: DType, offsets: Sequence[str], vectors: int, way: int) -> list[str]:
-    """One number of every row times one row of the panel."""
-    vector = _VECTORS[dtype.name]
-    columns = vectors * BLOCK
+def _step(products: Products, offsets: Sequence[str], vectors: int, way: int) -> list[str]:
+    """One number, or group of them, of every row times one row of the panel."""
+    sums = products.sums
+    group = products.group
+    vector = _VECTORS[sums.name] if group == 1 else "uint32x16"
     lines = ["      {"]
-    lines += [f"      const {vector} b{v} = *(const {vector} *)(b + {v * BLOCK});" for v in range(vectors)]
-    lines.append(f"      b += {columns};")
+    lines += [f"      const {vector} b{v} = *(const {vector} *)(b + {v * BLOCK * group});" for v in range(vectors)]
+    lines.append(f"      b += {vectors * BLOCK * group};")
     for row, offset in enumerate(offsets):
-        lines.append(f"      const {vector} a{row} = ({vector})p[{offset} + k + {way}];")
+        at = f"{offset} + k + {way * group}"
+        number = f"p[{at}]" if group == 1 else f"load_word(p + {at})"
+        lines.append(f"      const {vector} a{row} = ({vector}){number}{' ^ 0x80808080u' if products.reading else ''};")
         for v in range(vectors):
             total = f"c{way}_{row}_{v}"
-            term = f"muladd(a{row}, b{v}, {total})" if dtype.is_float else f"{total} + a{row} * b{v}"
+            if group > 1:
+                term = f"{products.function}(a{row}, b{v}, {total})"
+            else:
+                term = f"muladd(a{row}, b{v}, {total})" if sums.is_float else f"{total} + a{row} * b{v}"
             lines.append(f"      {total} = {term};")
     return [*lines, "      }"]

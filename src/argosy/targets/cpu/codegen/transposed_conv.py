@@ -28,6 +28,7 @@ from argosy.targets.cpu.codegen.c_text import CText, axis_name
 from argosy.targets.cpu.codegen.copying import decompose, share
 from argosy.targets.cpu.codegen.element import DeclinedError, op_of, present
 from argosy.targets.cpu.codegen.kernel import ENTRY, Kernel, KernelWriter, chunk_count
+from argosy.targets.cpu.codegen.products import plain
 from argosy.targets.cpu.codegen.reorder import zero_halo
 from argosy.targets.cpu.codegen.tile import Depth, Tile, balanced, depth_of, micro_function
 from argosy.targets.cpu.layout import LANES, Blocked
@@ -172,14 +173,13 @@ def scatter_kernel(
 ) -> Kernel:  # fmt: skip
     """The arguments are those of `direct_conv.conv_kernel`."""
     bias = len(anchor.operands) > 2 and anchor.operands[2] is not None
-    writer = KernelWriter(module, [FLOAT32], [FLOAT32] * (3 if bias else 2))
+    writer = KernelWriter(module, [result.dtype], [FLOAT32] * (3 if bias else 2))
     text, shape = writer.text, scatter.result
     panels, blocks = ceildiv(shape[1], tile.columns), ceildiv(shape[1], LANES)
     functions: dict[str, str] = {}
     if not result.is_bare:
         with share(writer, "image", shape[0] * blocks):
-            text.line(f"float32 *plane = y0 + image * {text.dim(result.plane(shape[2:]))} * {LANES};")
-            zero_halo(text, result, shape[2:], "plane")
+            zero_halo(text, result, shape[2:], "image")
     pieces: DimLike = 0
     for phase, before in _starts(scatter):
         *outer, width = phase.counts
@@ -266,7 +266,7 @@ def _sums(
             for pixels in _widths(phase.counts[-1], tile):
                 name = f"taps{'x'.join(map(str, phase.taps))}_{pixels}"
                 offsets = [str(pixel * LANES) for pixel in range(pixels)]
-                functions[name] = micro_function(name, FLOAT32, offsets, tile.vectors, depth, parameters)
+                functions[name] = micro_function(name, plain(FLOAT32), offsets, tile.vectors, depth, parameters)
                 text.line(f"case {pixels}: {ENTRY}_{name}({', '.join(['a', 'b', 'sums', *arguments])}); break;")
 
 

@@ -1,17 +1,18 @@
-"""Sixteen neighbouring elements of float32 values at a time: `Elements` over vectors.
+"""Sixteen neighbouring elements at a time: `Elements` over vectors.
 
-The lanes run along one axis of the iteration space; the C variable of that axis is the place of the first. Values
-that are not float32, and accesses that move by other than 0 or 1 along the axis, decline: the caller then
-computes one element after the other.
+The lanes run along one axis of the iteration space; the C variable of that axis is the place of the first. There are
+vectors of the types in `KINDS`; short floats are computed in float32. Other types, and accesses that move by other
+than 0 or 1 along the axis, decline: the caller then computes one element after the other.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Final
 
 from argosy.ir.access import Access
 from argosy.ir.dim import DimLike
-from argosy.ir.dtype import BOOL, FLOAT32, DType
+from argosy.ir.dtype import BOOL, DTYPES, FLOAT32, INT32, UINT8, DType
 from argosy.ir.module import Instruction
 from argosy.targets.cpu.codegen import scalar
 from argosy.targets.cpu.codegen.c_text import CText, strides
@@ -19,7 +20,60 @@ from argosy.targets.cpu.codegen.element import DeclinedError, Elements
 from argosy.targets.cpu.codegen.loops import coefficient
 from argosy.targets.cpu.codegen.tile import BLOCK
 
-__all__ = ["VectorElements", "position"]
+__all__ = [
+    "KINDS",
+    "VectorElements",
+    "lanes_type",
+    "load_block",
+    "load_lanes",
+    "position",
+    "store_lanes",
+    "stored_lanes",
+]
+
+_INT8: Final = DTYPES["int8"]
+_SHORT_FLOATS: Final = (DTYPES["float16"], DTYPES["bfloat16"])
+_LANES: Final = {FLOAT32: "float32x16", BOOL: "int32x16", INT32: "int32x16", UINT8: "uint8x16", _INT8: "int8x16"}
+KINDS: Final = frozenset({FLOAT32, INT32, UINT8, _INT8, *_SHORT_FLOATS})
+"""Element types of buffers of which there are vectors."""
+_INT32_FUNCTIONS: Final = frozenset({"add", "sub", "mul", "min", "max", "bitand", "bitor", "bitxor"})
+_BYTES: Final = (UINT8, _INT8)
+
+
+def lanes_type(dtype: DType) -> str:
+    """The C type of 16 elements in the compute type of `dtype`."""
+    found = _LANES.get(dtype.compute if dtype in _SHORT_FLOATS else dtype)
+    if found is None:
+        raise DeclinedError(f"vectors of {dtype}")
+    return found
+
+
+def load_lanes(dtype: DType, pointer: str) -> str:
+    """Sixteen elements of a buffer at a C pointer, in the compute type."""
+    return _computed(dtype, f"load_{scalar.storage_type(dtype)}x16({pointer})")
+
+
+def load_block(dtype: DType, pointer: str) -> str:
+    """The same where a block begins at the pointer, which is aligned to the size of the vector."""
+    return _computed(dtype, f"*(const {scalar.storage_type(dtype)}x16 *)({pointer})")
+
+
+def _computed(dtype: DType, stored: str) -> str:
+    if dtype not in KINDS:
+        raise DeclinedError(f"vectors of {dtype}")
+    return f"{dtype}_to_float32x16({stored})" if dtype in _SHORT_FLOATS else stored
+
+
+def store_lanes(dtype: DType, pointer: str, value: str) -> str:
+    """The statement that puts 16 elements of the compute type at a C pointer."""
+    return f"store_{scalar.storage_type(dtype)}x16({pointer}, {stored_lanes(dtype, value)});"
+
+
+def stored_lanes(dtype: DType, value: str) -> str:
+    """Sixteen elements of the compute type as they are stored."""
+    if dtype not in KINDS:
+        raise DeclinedError(f"vectors of {dtype}")
+    return f"float32_to_{dtype}x16({value})" if dtype in _SHORT_FLOATS else value
 
 
 class VectorElements(Elements):
@@ -31,21 +85,34 @@ class VectorElements(Elements):
 
     def let(self, dtype: DType, expression: str) -> str:
         """A vector variable; masks are vectors of 0 and -1."""
-        if dtype is FLOAT32:
-            return self.text.let("float32x16", expression)
-        if dtype is BOOL:
-            return self.text.let("int32x16", expression)
-        raise DeclinedError(f"vectors of {dtype}")
+        return self.text.let(lanes_type(dtype), expression)
 
     def constant(self, value: Any, dtype: DType) -> str:
         """A number in every lane."""
-        if dtype is not FLOAT32:
-            raise DeclinedError(f"vectors of {dtype}")
-        return scalar.constant(value, dtype, BLOCK)
+        kind = lanes_type(dtype)
+        return (
+            scalar.constant(value, dtype, BLOCK)
+            if kind == "float32x16"
+            else f"(({kind}){scalar.constant(value, dtype)})"
+        )
+
+    def expression(self, primitive: str, args: Sequence[str], types: Sequence[DType], result: DType) -> str:
+        """A primitive on vectors: on floats and masks as on their scalars, on integers what there is of it."""
+        kinds = [kind.compute if kind in _SHORT_FLOATS else kind for kind in types]
+        if primitive == "convert":
+            return _converted(args[0], kinds[0], result)
+        if all(kind in (FLOAT32, BOOL) for kind in kinds):
+            return scalar.apply(primitive, args, kinds, result)
+        if primitive == "select" and all(kind in (FLOAT32, INT32) for kind in kinds[1:]):
+            return scalar.apply(primitive, args, kinds, result)
+        if primitive in _INT32_FUNCTIONS and all(kind is INT32 for kind in kinds):
+            return f"{primitive}_int32x16({', '.join(args)})"
+        raise DeclinedError(f"vectors of {', '.join(map(str, types))} for {primitive}")
 
     def load(self, dtype: DType, pointer: str, access: Access) -> str:
         """Sixteen elements of a buffer, or one in every lane."""
-        if dtype is not FLOAT32:
+        kind = lanes_type(dtype)
+        if dtype not in KINDS:
             raise DeclinedError(f"vectors of {dtype}")
         total = position(access)
         move = coefficient(total, self.axis)
@@ -53,13 +120,30 @@ class VectorElements(Elements):
             raise DeclinedError("elements that do not lie side by side")
         self.offsets.append(total)
         at = self.text.dim(total)
-        return self.text.let(
-            "float32x16", f"(float32x16)({pointer}[{at}])" if move == 0 else f"load_float32x16({pointer} + {at})"
-        )
+        if move == 0:
+            return self.text.let(kind, f"({kind})({scalar.load(dtype, pointer, at)})")
+        return self.text.let(kind, load_lanes(dtype, f"{pointer} + {at}"))
 
     def position(self, index: DimLike) -> str:
         """Places as values would differ from lane to lane."""
         raise DeclinedError("an element that depends on its place")
+
+
+def _converted(value: str, source: DType, target: DType) -> str:
+    if source is target:
+        return value
+    if target is FLOAT32:
+        if source is BOOL:
+            return f"bool_to_float32({value})"
+        if source in (INT32, *_BYTES):
+            return f"{source}_to_float32x16({value})"
+    if target is INT32 and source in _BYTES:
+        return f"{source}_to_int32x16({value})"
+    if target in _BYTES and source is INT32:
+        return f"int32_to_{target}x16({value})"
+    if target in _SHORT_FLOATS and source is FLOAT32:
+        return f"{target}_to_float32x16(float32_to_{target}x16({value}))"
+    raise DeclinedError(f"vectors of {source} as {target}")
 
 
 def position(access: Access) -> DimLike:

@@ -30,6 +30,7 @@ from argosy.targets.cpu.codegen.c_text import CText
 from argosy.targets.cpu.codegen.copying import share
 from argosy.targets.cpu.codegen.direct_conv import Window
 from argosy.targets.cpu.codegen.kernel import ENTRY, Kernel, KernelWriter, chunk_count
+from argosy.targets.cpu.codegen.products import plain
 from argosy.targets.cpu.codegen.reorder import zero_halo
 from argosy.targets.cpu.codegen.tile import AHEAD, Depth, Tile, balanced, depth_of, lines_ahead, micro_function
 from argosy.targets.cpu.layout import LANES, Blocked
@@ -207,7 +208,7 @@ def winograd_kernel(
     The arguments are those of `direct_conv.conv_kernel`.
     """
     bias = len(anchor.operands) > 2 and anchor.operands[2] is not None
-    writer = KernelWriter(module, [FLOAT32], [FLOAT32] * (3 if bias else 2))
+    writer = KernelWriter(module, [layout.dtype], [FLOAT32] * (3 if bias else 2))
     text, shape, together = writer.text, winograd.window.result, winograd.together
     total = product(winograd.grid)
     groups = ceildiv(total, together)
@@ -221,9 +222,7 @@ def winograd_kernel(
         if not layout.is_bare:
             blocks = text.dim(ceildiv(shape[1], LANES))
             with text.block("if (group == 0)"), text.loop("block", "0", blocks):
-                plane = text.dim(layout.plane(shape[2:]))
-                text.line(f"float32 *image = y0 + (i0 * {blocks} + block) * {plane} * {LANES};")
-                zero_halo(text, layout, shape[2:], "image")
+                zero_halo(text, layout, shape[2:], f"i0 * {blocks} + block")
         _transform_source(text, winograd, source)
         functions = _products(text, winograd)
         _transform_result(writer, winograd, anchor, images, layout, bias=bias)
@@ -277,7 +276,7 @@ def _products(text: CText, winograd: Winograd) -> str:
     functions = ""
     for rows in {size, size + 1} if larger else {size}:
         offsets = [str(row * LANES) for row in range(rows)]
-        functions += micro_function(f"rows{rows}", FLOAT32, offsets, tile.vectors, depth, AHEAD if ahead else ())
+        functions += micro_function(f"rows{rows}", plain(FLOAT32), offsets, tile.vectors, depth, AHEAD if ahead else ())
     with text.loop("place", "0", str(winograd.places)), text.loop("panel", "0", str(winograd.panels)):
         matrix = f"(place * {winograd.panels} + panel)"
         text.line(f"const float32 *b = temporary1 + {matrix} * {matrix_size};")

@@ -10,6 +10,7 @@ from argosy.targets.cpu.codegen.gemm import Gemm
 from argosy.targets.cpu.codegen.gemm_packing import direct_step, left_type, pack_left, pack_right, right_type
 from argosy.targets.cpu.codegen.kernel import Kernel
 from argosy.targets.cpu.codegen.part import part_of
+from argosy.targets.cpu.codegen.products import plain
 from argosy.targets.cpu.codegen.tile import BLOCK, tile_for
 from argosy.targets.cpu.solution import OneKernel, Problem, Solution, Steps, register_solution
 from argosy.targets.cpu.solutions.dot import packed_operand
@@ -32,7 +33,7 @@ class TiledAttention(Solution):
         del config
         module, attention = problem.module, _attention(problem)
         tile = tile_for(problem.arch, FLOAT32, 2 * BLOCK)
-        scores, values = Gemm(attention.scores, tile), Gemm(attention.product, tile)
+        scores, values = (Gemm(anchor, tile, plain(FLOAT32)) for anchor in (attention.scores, attention.product))
         direct = direct_step(module, scores)
         ready = [
             packed_operand(steps, part_of(module, [gemm.right]), gemm, pack_right, right_type(gemm))

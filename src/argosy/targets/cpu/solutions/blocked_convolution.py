@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
-from argosy.ir.dtype import FLOAT32
-from argosy.ir.module import Module
+from argosy.ir.dtype import FLOAT32, INT32
+from argosy.ir.module import Instruction, Module, Value
 from argosy.targets.cpu.codegen.blocked_elements import Image, images_of
+from argosy.targets.cpu.codegen.conv_packing import pack_weights
 from argosy.targets.cpu.codegen.convolution_cost import direct_cycles, winograd_cycles
 from argosy.targets.cpu.codegen.depthwise import (
     LONGEST,
@@ -15,17 +17,20 @@ from argosy.targets.cpu.codegen.depthwise import (
     depthwise_rows,
     depthwise_type,
     pack_depthwise,
+    sums_exactly,
 )
-from argosy.targets.cpu.codegen.direct_conv import Channels, Window, conv_kernel, pack_weights, weights_type
+from argosy.targets.cpu.codegen.direct_conv import Channels, Window, conv_kernel, source_of, weights_type
 from argosy.targets.cpu.codegen.element import DeclinedError, present
 from argosy.targets.cpu.codegen.kernel import Kernel
 from argosy.targets.cpu.codegen.part import part_of
+from argosy.targets.cpu.codegen.products import Products, products_for
 from argosy.targets.cpu.codegen.tile import Tile, tile_for
 from argosy.targets.cpu.codegen.transposed_conv import Scatter, pack_scatter, scatter_kernel, scatter_type
 from argosy.targets.cpu.codegen.winograd import TRANSFORMS, Winograd, pack_winograd, winograd_kernel, winograd_type
 from argosy.targets.cpu.layout import LANES, Blocked, Planar
 from argosy.targets.cpu.solution import Problem, Solution, Steps, register_solution
 from argosy.targets.cpu.solutions.blocked_steps import (
+    BYTES,
     blocked_images,
     finish,
     image,
@@ -52,10 +57,12 @@ class _BlockedConvolution(Solution):
 
     def applies(self, problem: Problem) -> str:
         anchor = problem.anchor_instruction
-        x, weight = present(anchor, 0), present(anchor, 1)
-        if any(value.dtype is not FLOAT32 for value in (x, weight, anchor.result())):
-            return "there are tiles of float32 only"
+        kinds = [value.dtype for value in (*anchor.operands, anchor.result()) if value is not None]
         try:
+            if any(kind is not FLOAT32 for kind in kinds) and not (
+                self.takes_codes(problem) and kinds[0] in BYTES and kinds[1] in BYTES and kinds[2:] == [INT32]
+            ):
+                return f"there are no tiles of {', '.join(map(str, kinds))}"
             images_of(part_of(problem.module, [problem.module.results[0]], {anchor}).module, anchor.result())
             return self.declines(problem)
         except DeclinedError as declined:
@@ -64,6 +71,11 @@ class _BlockedConvolution(Solution):
     def declines(self, problem: Problem) -> str:
         """Why a convolution that could be blocked is none for this solution; may raise DeclinedError too."""
         raise NotImplementedError
+
+    def takes_codes(self, problem: Problem) -> bool:
+        """Whether the operands may be bytes, and the result their sums, without a bias."""
+        del problem
+        return False
 
     def halo(self, problem: Problem, config: Any) -> Blocked | Planar:
         """The layout, with its halo, in which the kernel reads the image."""
@@ -84,7 +96,7 @@ class _BlockedConvolution(Solution):
             return None
         anchor = problem.anchor_instruction
         halo = self.halo(problem, self.configs(problem)[0])
-        liked = preferred_source(problem.module, present(anchor, 0), index, halo)
+        liked = preferred_source(problem.module, _slid(anchor), index, halo)
         if liked is not None:
             return liked if isinstance(liked, Blocked) else None
         part = part_of(problem.module, [problem.module.results[0]], {anchor})
@@ -93,7 +105,7 @@ class _BlockedConvolution(Solution):
     def lower(self, problem: Problem, config: Any, steps: Steps) -> None:
         module, anchor = problem.module, problem.anchor_instruction
         rank = anchor.result().rank
-        x, need = present(anchor, 0), self.halo(problem, config)
+        x, need = _slid(anchor), self.halo(problem, config)
         source: Blocked | Planar = need
         if isinstance(need, Planar):
             buffer = planar_image(steps, module, x, need)
@@ -105,7 +117,7 @@ class _BlockedConvolution(Solution):
             temporaries.append(packed_bias(steps, module, bias, rank))
         rest = part_of(module, [module.results[0]], {anchor})
         reads, images = blocked_images(steps, rest, anchor.result())
-        layout = steps.wanted() or Blocked.bare(rank - 2)
+        layout = steps.wanted() or Blocked.bare(rank - 2, module.results[0].dtype)
         kernel = self.kernel(problem, config, rest.module, source, images, layout)
         finish(steps, module, kernel, [*reads, *temporaries], layout)
 
@@ -124,13 +136,16 @@ class DirectConvolution(_BlockedConvolution):
             return "it has groups of symbolic size"
         return ""
 
+    def takes_codes(self, problem: Problem) -> bool:
+        return True
+
     def configs(self, problem: Problem) -> Sequence[Tile]:
-        window = Window.of(problem.anchor_instruction)
-        wide = tile_for(problem.arch, FLOAT32, window.result[1])
+        window, sums = Window.of(problem.anchor_instruction), _products(problem).sums
+        wide = tile_for(problem.arch, sums, window.result[1])
         if window.group == 1:
             return (wide,)
         # Narrow panels cut fewer groups in two, so that less is multiplied by zero.
-        tiles = {wide, tile_for(problem.arch, FLOAT32, LANES)}
+        tiles = {wide, tile_for(problem.arch, sums, LANES)}
         return sorted(tiles, key=lambda tile: (_multiplications(window, tile), -tile.columns))
 
     def halo(self, problem: Problem, config: Tile) -> Blocked | Planar:
@@ -140,8 +155,9 @@ class DirectConvolution(_BlockedConvolution):
         weight = present(problem.anchor_instruction, 1)
         part = part_of(problem.module, [weight])
         window, lanes = Window.of(problem.anchor_instruction), self.halo(problem, config).lanes
-        kind = weights_type(window, weight.shape[0], config)
-        return packed(steps, part, pack_weights(part.module, weight, window, config, lanes), kind)
+        products = _products(problem)
+        kind = weights_type(window, weight.shape[0], config, products)
+        return packed(steps, part, pack_weights(part.module, weight, window, config, products, lanes), kind)
 
     def kernel(
         self, problem: Problem, config: Tile, module: Module, source: Blocked | Planar, images: dict[str, Image],
@@ -149,7 +165,7 @@ class DirectConvolution(_BlockedConvolution):
     ) -> Kernel:  # fmt: skip
         anchor = problem.anchor_instruction
         cache = problem.arch.second_cache
-        return conv_kernel(module, anchor, Window.of(anchor), config, source, images, layout, cache)
+        return conv_kernel(module, anchor, Window.of(anchor), config, _products(problem), source, images, layout, cache)
 
 
 @register_solution
@@ -159,9 +175,12 @@ class PlanarConvolution(DirectConvolution):
     name = "planar convolution"
     rank = 3
 
+    def takes_codes(self, problem: Problem) -> bool:
+        return False
+
     def declines(self, problem: Problem) -> str:
         anchor = problem.anchor_instruction
-        window, source = Window.of(anchor), present(anchor, 0).instruction
+        window, source = Window.of(anchor), _slid(anchor).instruction
         if window.group > 1 or not isinstance(window.source[1], int) or window.source[1] > LANES // 2:
             return "it has groups or more than a few channels"
         if window.dilations[-1] > 1:
@@ -171,7 +190,8 @@ class PlanarConvolution(DirectConvolution):
         return ""
 
     def halo(self, problem: Problem, config: Tile) -> Planar:
-        return Planar(Window.of(problem.anchor_instruction).halo.halo)
+        halo = Window.of(problem.anchor_instruction).halo
+        return Planar(halo.halo, halo.dtype, halo.fill)
 
 
 @register_solution
@@ -186,6 +206,10 @@ class DepthwiseConvolution(_BlockedConvolution):
         if window.group == 1 or not window.group == window.source[1] == window.result[1]:
             return "a channel of the result is a sum over several channels, or shares one"
         return "the window is too wide" if window.kernel[-1] > LONGEST else ""
+
+    def takes_codes(self, problem: Problem) -> bool:
+        anchor = problem.anchor_instruction
+        return sums_exactly(Window.of(anchor), present(anchor, 0).dtype, present(anchor, 1).dtype)
 
     def configs(self, problem: Problem) -> Sequence[int]:
         return (depthwise_rows(problem.arch, Window.of(problem.anchor_instruction)),)
@@ -278,6 +302,19 @@ class TransposedConvolution(_BlockedConvolution):
     ) -> Kernel:
         anchor = problem.anchor_instruction
         return scatter_kernel(module, anchor, Scatter.of(anchor), config, source, images, layout)
+
+
+def _products(problem: Problem) -> Products:
+    """What a tile of a convolution multiplies; images are not packed anew, so codes are turned over while read."""
+    anchor = problem.anchor_instruction
+    kinds = (present(anchor, 0).dtype, present(anchor, 1).dtype, anchor.result().dtype)
+    products = products_for(problem.arch, *kinds)
+    return replace(products, reading=products.flip)
+
+
+def _slid(anchor: Instruction) -> Value:
+    """What slides under the window: without what a convolution pads."""
+    return source_of(anchor) if anchor.op.name == "conv" else present(anchor, 0)
 
 
 def _multiplications(window: Window, tile: Tile) -> int:

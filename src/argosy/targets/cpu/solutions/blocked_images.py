@@ -19,9 +19,11 @@ from argosy.targets.cpu.codegen.blocked_kernels import (
 )
 from argosy.targets.cpu.codegen.element import DeclinedError, op_of, present
 from argosy.targets.cpu.codegen.part import Part, part_of
+from argosy.targets.cpu.codegen.vector_elements import KINDS
 from argosy.targets.cpu.layout import LANES, Blocked
 from argosy.targets.cpu.solution import Problem, Solution, Steps, register_solution
 from argosy.targets.cpu.solutions.blocked_steps import (
+    BYTES,
     blocked_images,
     finish,
     image,
@@ -71,7 +73,8 @@ class BlockedElementwise(Solution):
     def lower(self, problem: Problem, config: Any, steps: Steps) -> None:
         del config
         reads, images = blocked_images(steps, _whole(problem), None)
-        layout = steps.wanted() or Blocked.bare(problem.module.results[0].rank - 2)
+        result = problem.module.results[0]
+        layout = steps.wanted() or Blocked.bare(result.rank - 2, result.dtype)
         finish(steps, problem.module, blocked_elementwise(problem.module, images, layout), reads, layout)
 
 
@@ -93,8 +96,9 @@ class BlockedPool(Solution):
         op = op_of(anchor, Pool)
         if op.kind == "lp" or op.with_indices:
             return "it is a norm, or gives positions too"
-        if present(anchor, 0).dtype is not FLOAT32:
-            return "its operand is not float32"
+        kind = present(anchor, 0).dtype
+        if kind is not FLOAT32 and not (kind in BYTES and op.kind == "max"):
+            return f"there are no vectors of {kind} for it"
         try:
             images_of(_rest(problem).module, anchor.result())
         except DeclinedError as declined:
@@ -105,19 +109,21 @@ class BlockedPool(Solution):
         if self._declines(problem):
             return None
         anchor = problem.anchor_instruction
-        bare = Blocked.bare(anchor.result().rank - 2)
-        if preferred_source(problem.module, present(anchor, 0), index, bare) is not None:
-            return bare
+        bare = Blocked.bare(anchor.result().rank - 2, present(anchor, 0).dtype)
+        liked = preferred_source(problem.module, present(anchor, 0), index, bare)
+        if isinstance(liked, Blocked):
+            return liked
         return preferred_image(_rest(problem), anchor.result(), index)
 
     def lower(self, problem: Problem, config: Any, steps: Steps) -> None:
         del config
         anchor = problem.anchor_instruction
-        bare = Blocked.bare(anchor.result().rank - 2)
+        rank, root = anchor.result().rank, problem.module.results[0]
+        bare = Blocked.bare(rank - 2, present(anchor, 0).dtype)
         buffer, source = image(steps, problem.module, present(anchor, 0), bare, problem.layouts)
         rest = _rest(problem)
         reads, images = blocked_images(steps, rest, anchor.result())
-        layout = steps.wanted() or bare
+        layout = steps.wanted() or Blocked.bare(rank - 2, root.dtype)
         kernel = blocked_pool(rest.module, anchor, source, images, layout)
         finish(steps, problem.module, kernel, [*reads, buffer], layout)
 
@@ -154,8 +160,8 @@ class BlockedReduction(Solution):
         wanted = self._images(problem)
         if isinstance(wanted, str) or index not in wanted:
             return None
-        rank = present(problem.anchor_instruction, 0).rank
-        return Blocked.bare(rank - 2) if wanted[index] == tuple(range(rank)) else None
+        rank, kind = present(problem.anchor_instruction, 0).rank, problem.module.parameters[index].result().dtype
+        return Blocked.bare(rank - 2, kind) if wanted[index] == tuple(range(rank)) else None
 
     def lower(self, problem: Problem, config: Any, steps: Steps) -> None:
         del config
@@ -166,7 +172,8 @@ class BlockedReduction(Solution):
         for index in range(len(problem.module.parameters)):
             if index in wanted:
                 axes = wanted[index]
-                buffer, layout = steps.blocked(index, Blocked.bare(len(axes) - 2), axes)
+                kind = problem.module.parameters[index].result().dtype
+                buffer, layout = steps.blocked(index, Blocked.bare(len(axes) - 2, kind), axes)
                 images[f"x{index}"] = Image(axes, layout)
             else:
                 buffer = steps.operand(index)
@@ -193,8 +200,8 @@ class BlockedConcat(Solution):
         if result.rank < 3 or normalize_axis(op_of(anchor, Concat).axis, result.rank) != 1:
             return "it does not join channels"
         operands = [operand for operand in anchor.operands if operand is not None]
-        if any(operand.dtype is not FLOAT32 for operand in operands):
-            return "its operands are not float32"
+        if result.dtype not in KINDS:
+            return f"there are no vectors of {result.dtype}"
         if any(not isinstance(operand.instruction.op, Parameter) for operand in operands):
             return "its operands are made in place"
         counts = [operand.shape[1] for operand in operands]
@@ -205,12 +212,13 @@ class BlockedConcat(Solution):
     def prefers(self, problem: Problem, index: int) -> Blocked | None:
         if self._declines(problem):
             return None
-        return Blocked.bare(problem.anchor_instruction.result().rank - 2)
+        result = problem.anchor_instruction.result()
+        return Blocked.bare(result.rank - 2, result.dtype)
 
     def lower(self, problem: Problem, config: Any, steps: Steps) -> None:
         del config
         anchor = problem.anchor_instruction
-        bare = Blocked.bare(anchor.result().rank - 2)
+        bare = Blocked.bare(anchor.result().rank - 2, anchor.result().dtype)
         axes = tuple(range(anchor.result().rank))
         reads, images = [], {}
         for index in range(len(problem.module.parameters)):

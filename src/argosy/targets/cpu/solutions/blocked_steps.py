@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
+from argosy.ir.dtype import DTYPES, UINT8
 from argosy.ir.module import Module, Parameter, Value
 from argosy.ir.types import TensorType
 from argosy.targets.cpu.codegen.blocked_elements import Image, images_of
@@ -15,6 +17,7 @@ from argosy.targets.cpu.layout import Blocked, Planar
 from argosy.targets.cpu.solution import Steps
 
 __all__ = [
+    "BYTES",
     "blocked_images",
     "finish",
     "image",
@@ -25,6 +28,8 @@ __all__ = [
     "preferred_source",
 ]
 
+BYTES: Final = (UINT8, DTYPES["int8"])
+
 
 def preferred_image(part: Part, given: Value | None, index: int) -> Blocked | None:
     """The bare layout, where parameter `index` of the op is read in its own axes as a blocked image."""
@@ -32,7 +37,8 @@ def preferred_image(part: Part, given: Value | None, index: int) -> Blocked | No
         return None
     axes = images_of(part.module, given).get(part.parameters.index(index))
     rank = part.module.results[0].rank
-    return Blocked.bare(rank - 2) if axes == tuple(range(rank)) else None
+    kind = part.module.parameters[part.parameters.index(index)].result().dtype
+    return Blocked.bare(rank - 2, kind) if axes == tuple(range(rank)) else None
 
 
 def preferred_source(module: Module, value: Value, index: int, need: Blocked | Planar) -> Blocked | Planar | None:
@@ -41,7 +47,7 @@ def preferred_source(module: Module, value: Value, index: int, need: Blocked | P
         return need
     part = part_of(module, [value])
     if isinstance(need, Blocked) and index in part.parameters and gathers_channels(part.module):
-        return Blocked.bare(value.rank - 2)
+        return Blocked.bare(value.rank - 2, value.dtype)
     return None
 
 
@@ -58,7 +64,7 @@ def image(
     if any(layouts[index] for index in part.parameters) and gathers_channels(part.module):
         reads, sources = [], {}
         for number, index in enumerate(part.parameters):
-            buffer, sources[f"x{number}"] = steps.blocked(index, Blocked.bare(value.rank - 2))
+            buffer, sources[f"x{number}"] = steps.blocked(index, Blocked.bare(value.rank - 2, value.dtype))
             reads.append(buffer)
         made = steps.temporary(need.kind(value.shape))
         steps.call(gather_channels(part.module, sources, need), reads, [made])
@@ -99,7 +105,8 @@ def blocked_images(steps: Steps, part: Part, given: Value | None) -> tuple[list[
     for number, index in enumerate(part.parameters):
         if number in wanted:
             axes = wanted[number]
-            buffer, layout = steps.blocked(index, Blocked.bare(len(axes) - 2), axes)
+            kind = part.module.parameters[number].result().dtype
+            buffer, layout = steps.blocked(index, Blocked.bare(len(axes) - 2, kind), axes)
             images[f"x{number}"] = Image(axes, layout)
         else:
             buffer = steps.operand(index)

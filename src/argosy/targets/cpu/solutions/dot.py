@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from typing import Any
 
 from argosy.ir.dim import bounds
 from argosy.ir.types import TensorType
@@ -11,7 +12,7 @@ from argosy.targets.cpu.codegen.gemm_packing import direct_step, left_type, pack
 from argosy.targets.cpu.codegen.kernel import Kernel
 from argosy.targets.cpu.codegen.part import Part, part_of
 from argosy.targets.cpu.codegen.product_loops import dot_loops
-from argosy.targets.cpu.codegen.tile import Tile, tile_for, vector_type
+from argosy.targets.cpu.codegen.tile import vector_type
 from argosy.targets.cpu.solution import OneKernel, Problem, Solution, Steps, register_solution
 
 __all__ = ["DotLoops", "TiledDot", "packed_operand"]
@@ -40,7 +41,7 @@ class TiledDot(Solution):
     rank = 1
 
     def applies(self, problem: Problem) -> str:
-        gemm = Gemm(problem.anchor_instruction, Tile(1, 1))
+        gemm = Gemm.of(problem.anchor_instruction, problem.arch)
         if vector_type(gemm.sums) is None:
             return f"there are no tiles of {gemm.sums}"
         if gemm.right.rank < 2 or gemm.columns == 1:
@@ -50,12 +51,9 @@ class TiledDot(Solution):
             return "it is too small to pack"
         return ""
 
-    def configs(self, problem: Problem) -> Sequence[Tile]:
-        gemm = Gemm(problem.anchor_instruction, Tile(1, 1))
-        return (tile_for(problem.arch, gemm.sums, gemm.columns),)
-
-    def lower(self, problem: Problem, config: Tile, steps: Steps) -> None:
-        module, gemm = problem.module, Gemm(problem.anchor_instruction, config)
+    def lower(self, problem: Problem, config: Any, steps: Steps) -> None:
+        del config
+        module, gemm = problem.module, Gemm.of(problem.anchor_instruction, problem.arch)
         direct = direct_step(module, gemm)
         packed = [packed_operand(steps, part_of(module, [gemm.right]), gemm, pack_right, right_type(gemm))]
         if direct is None:

@@ -11,7 +11,6 @@ from argosy.ir.dtype import FLOAT32, INT32, DType
 from argosy.ir.module import Instruction, Value
 from argosy.ops.quantize import Dequantize, Quantize
 from argosy.ops.shapes import normalize_axis
-from argosy.targets.cpu.codegen import scalar
 from argosy.targets.cpu.codegen.element import Elements, axes_access, element, op_of, present
 
 
@@ -32,7 +31,15 @@ def _parameter(elements: Elements, value: Value, access: Access, axis: int, bloc
 
 def _converted(elements: Elements, name: str, source: DType, target: DType) -> str:
     """A value of element type `source` rounded to `target`, in the compute type of that."""
-    return elements.let(target, scalar.apply("convert", [name], [source], target)) if source is not target else name
+    if source is target:
+        return name
+    return elements.let(target, elements.expression("convert", [name], [source], target))
+
+
+def _is_one(value: Value) -> bool:
+    """Whether a parameter is known to be 1, so that a division by it changes nothing."""
+    literal = value.constant
+    return literal is not None and literal.size == 1 and literal.item() == 1
 
 
 @element("quantize")
@@ -44,13 +51,14 @@ def _quantize(elements: Elements, instruction: Instruction, access: Access) -> s
     if not precise.is_float or precise.bits < 16:
         precise = FLOAT32
     wide = precise.compute
-    divisor = _parameter(elements, scale, access, op.axis, op.block_size)
-    divisor = _converted(elements, divisor, scale.dtype, precise)
-    value = _converted(elements, elements.of(x, access), x.dtype, precise)
-    quotient = elements.let(wide, f"{value} / {divisor}")
+    quotient = _converted(elements, elements.of(x, access), x.dtype, precise)
+    if not _is_one(scale):
+        divisor = _parameter(elements, scale, access, op.axis, op.block_size)
+        divisor = _converted(elements, divisor, scale.dtype, precise)
+        quotient = elements.let(wide, f"{quotient} / {divisor}")
     if wide is not precise:
         quotient = _converted(elements, quotient, wide, precise)
-    offset = scalar.constant(0, wide)
+    offset = elements.constant(0, wide)
     if zero_point is not None and not (op.dtype.is_float and op.dtype.bits == 8):
         zero = _parameter(elements, zero_point, access, op.axis, op.block_size)
         offset = _converted(elements, zero, zero_point.dtype, wide)
@@ -58,16 +66,19 @@ def _quantize(elements: Elements, instruction: Instruction, access: Access) -> s
         total = elements.let(wide, f"{quotient} + {offset}")
         if op.saturate:
             most = float(ml_dtypes.finfo(op.dtype.numpy).max)  # type: ignore[no-untyped-call]
-            low, high = scalar.constant(-most, wide), scalar.constant(most, wide)
+            low, high = elements.constant(-most, wide), elements.constant(most, wide)
             total = elements.let(wide, f"{total} < {low} ? {low} : {total} > {high} ? {high} : {total}")
-        return elements.let(op.dtype, scalar.apply("convert", [total], [wide], op.dtype))
+        return elements.let(op.dtype, elements.expression("convert", [total], [wide], op.dtype))
     bits = op.dtype.bits - (op.dtype.kind == "int")
-    high = scalar.constant(float(2**bits - 1), wide)
-    low = scalar.constant(float(-(2**bits) if op.dtype.kind == "int" else 0), wide)
+    high = elements.constant(float(2**bits - 1), wide)
+    low = elements.constant(float(-(2**bits) if op.dtype.kind == "int" else 0), wide)
     total = elements.let(wide, f"round_{wide}({quotient}) + {offset}")
     # the comparison is false for NaN, which becomes the greatest value
-    bounded = elements.let(wide, f"{total} < {high} ? ({total} > {low} ? {total} : {low}) : {high}")
-    return elements.let(op.dtype, scalar.apply("convert", [bounded], [wide], op.dtype))
+    bounded = elements.let(wide, f"{total} < {high} ? {total} : {high}")
+    bounded = elements.let(wide, f"{bounded} > {low} ? {bounded} : {low}")
+    if op.dtype.bits == 8:
+        return elements.let(op.dtype, f"whole_to_{op.dtype}({bounded})")
+    return elements.let(op.dtype, elements.expression("convert", [bounded], [wide], op.dtype))
 
 
 @element("dequantize")
@@ -80,8 +91,8 @@ def _dequantize(elements: Elements, instruction: Instruction, access: Access) ->
     if zero_point is not None:
         zero = _parameter(elements, zero_point, access, op.axis, op.block_size)
         zero = _converted(elements, zero, zero_point.dtype, whole)
-        value = elements.let(whole, scalar.apply("sub", [value, zero], [whole, whole], whole))
+        value = elements.let(whole, elements.expression("sub", [value, zero], [whole, whole], whole))
     factor = _parameter(elements, scale, access, op.axis, op.block_size)
     factor = _converted(elements, factor, scale.dtype, FLOAT32)
     product = elements.let(FLOAT32, f"{_converted(elements, value, whole, FLOAT32)} * {factor}")
-    return elements.let(op.dtype, scalar.apply("convert", [product], [FLOAT32], op.dtype))
+    return elements.let(op.dtype, elements.expression("convert", [product], [FLOAT32], op.dtype))

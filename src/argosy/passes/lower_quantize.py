@@ -1,0 +1,282 @@
+"""Products of quantised tensors become products of their codes, with int32 sums.
+
+    dot((a - za) * sa, (b - zb) * sb) = (dot(a, b) - za * columns(b) - zb * (rows(a) - depth * za)) * (sa * sb)
+
+with the sums of the columns of `b` and of the rows of `a`; of a convolution those of the window, for which what is
+padded has the zero point as its code. All integers wrap at 32 bits, so the sums are exact where the whole sum fits, and
+a product of floats is lowered only where it surely does. What belongs to constants alone is folded behind this pass.
+
+Codes of values inside a program have no sign, those of weights have one where they fit: the instructions want them so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+
+from argosy.ir.builder import Builder
+from argosy.ir.dtype import FLOAT32, INT32, UINT8
+from argosy.ir.formula import Expr
+from argosy.ir.module import Instruction, Module, Value
+from argosy.ir.types import Dims
+from argosy.ops.convolution import Conv
+from argosy.ops.matmul import Dot
+from argosy.ops.pooling import Pool
+from argosy.ops.quantize import Dequantize, Quantize
+from argosy.ops.reduce import Reduce
+from argosy.ops.shapes import product
+from argosy.ops.slicing import Pad
+from argosy.ops.view import Reshape
+from argosy.passes.manager import PassContext, register_pass
+from argosy.rewrite.codes import INT8, VIEWS, Codes, codes_of, from_unsigned, narrowed, unsigned_of
+from argosy.rewrite.rebuild import transform
+
+__all__ = ["LowerQuantize"]
+
+_DEEPEST: Final = (2**31 - 1) // 255**2
+"""Products of codes less their zeros whose sum fits int32, whatever they are."""
+
+
+@register_pass
+@dataclass(frozen=True, slots=True)
+class LowerQuantize:
+    """Make integer products. Unless `exact`, a quantisation multiplies by the inverse of a constant scale."""
+
+    name = "lower_quantize"
+    exact: bool = False
+
+    def run(self, module: Module, context: PassContext) -> Module:
+        """The module with products of codes."""
+        return transform(module, lambda: self._lower, context.namer)
+
+    def _lower(self, build: Builder, instruction: Instruction) -> Sequence[Value] | None:
+        op = instruction.op
+        if any(operand is not None and operand.tensor.dims is None for operand in instruction.operands):
+            return None
+        build.at(instruction.source)
+        if isinstance(op, Quantize):
+            return self._quantize(build, instruction, op)
+        if isinstance(op, Dequantize):
+            return _dequantize(build, instruction, op)
+        if isinstance(op, Pool):
+            return _pool(build, instruction, op)
+        if isinstance(op, VIEWS):
+            return _view(build, instruction)
+        if isinstance(op, Dot):
+            return _dot(build, instruction)
+        return _conv(build, instruction, op) if isinstance(op, Conv) else None
+
+    def _quantize(self, build: Builder, instruction: Instruction, op: Quantize) -> Sequence[Value] | None:
+        x, scale = instruction.operands[:2]
+        zero = instruction.operands[2] if len(instruction.operands) > 2 else None
+        if x is None or scale is None or op.dtype not in (INT8, UINT8) or op.block_size:
+            return None
+        again = _same_codes(build, x, scale, zero, op)
+        if again is not None:
+            return [again]
+        precise = op.precision or scale.dtype
+        literal = scale.constant
+        inverse = None
+        if literal is not None and literal.size == 1 and x.dtype is precise is FLOAT32 and not self.exact:
+            inverse = np.float32(1) / np.float32(literal.item())
+        if inverse is not None and inverse != 1 and np.isfinite(inverse):
+            x = build.pointwise("mul", x, build.constant(np.array(inverse, np.float32)))
+            scale = build.constant(np.array(1, np.float32))
+        elif op.dtype is UINT8:
+            return None
+        if op.dtype is UINT8:
+            return [build.add(op, x, scale, zero)]
+        moved = build.add(replace(op, dtype=UINT8), x, scale, _raised(build, zero))
+        return [from_unsigned(build, moved)]
+
+
+def _same_codes(build: Builder, x: Value, scale: Value, zero: Value | None, op: Quantize) -> Value | None:
+    """The codes that `x` has already by this very scale and zero."""
+    found = codes_of(build, x)
+    if found is None or found.scale is None or found.axis is not None:
+        return None
+    raised = op.dtype is INT8 and found.codes.dtype is UINT8
+    if found.codes.dtype is not op.dtype and not raised:
+        return None
+    if _number(found.scale, 1.0) is None or _number(found.scale, 1.0) != _number(scale, 1.0):
+        return None
+    mine, its = _number(found.zero, 0), _number(zero, 0)
+    if mine is None or its is None or mine != its + 128 * raised:
+        return None
+    return from_unsigned(build, found.codes) if raised else found.codes
+
+
+def _number(value: Value | None, default: float) -> float | None:
+    """The number that a parameter is, `default` where it is absent; None where it is not known or not one."""
+    if value is None:
+        return default
+    return float(value.constant.item()) if value.constant is not None and value.constant.size == 1 else None
+
+
+def _dequantize(build: Builder, instruction: Instruction, op: Dequantize) -> Sequence[Value] | None:
+    """Of codes that were made from codes without a sign, those."""
+    x, scale = instruction.operands[:2]
+    zero = instruction.operands[2] if len(instruction.operands) > 2 else None
+    unsigned = None if x is None else unsigned_of(x)
+    if unsigned is None:
+        return None
+    return [build.add(op, unsigned, scale, _raised(build, zero))]
+
+
+def _raised(build: Builder, zero: Value | None) -> Value:
+    """The zero point of codes without a sign for that of codes with one."""
+    if zero is None:
+        return build.constant(np.array(128, np.uint8))
+    if zero.constant is not None:
+        return build.constant((zero.constant.array().astype(np.int32) + 128).astype(np.uint8))
+    return build.pointwise(lambda z: (z.convert(INT32) + 128).convert(UINT8), zero)
+
+
+def _view(build: Builder, instruction: Instruction) -> Sequence[Value] | None:
+    x = instruction.operands[0]
+    unsigned = None if x is None else unsigned_of(x)
+    if unsigned is None:
+        return None
+    return [from_unsigned(build, build.add(instruction.op, unsigned, *instruction.operands[1:]))]
+
+
+def _pool(build: Builder, instruction: Instruction, op: Pool) -> Sequence[Value] | None:
+    """The greatest of codes is the code of the greatest."""
+    x = instruction.operands[0]
+    if op.kind != "max" or op.with_indices or x is None or not isinstance(x.instruction.op, Dequantize):
+        return None
+    found = codes_of(build, x)
+    if found is None or found.axis is not None or found.scale is None or found.scale.constant is None:
+        return None
+    if not found.scale.constant.item() > 0:
+        return None
+    return [build.add(x.instruction.op, build.add(op, found.codes), *x.instruction.operands[1:])]
+
+
+def _dot(build: Builder, instruction: Instruction) -> Sequence[Value] | None:
+    left, right = instruction.operands
+    if left is None or right is None or left.rank < 2 or right.rank < 2:
+        return None
+    depth = right.shape[-2] if isinstance(right.shape[-2], int) else left.shape[-1]
+    pair = _pair(build, instruction, left, right, depth)
+    if pair is None:
+        return None
+    a, b = pair
+    if a.axis not in (None, left.rank - 2) or b.axis not in (None, right.rank - 1):
+        return None
+    sums = build.add(Dot(INT32), a.codes, b.codes)
+    columns = rows = None
+    if a.zero is not None:
+        columns = _summed(build, b, (right.rank - 2,))
+    if b.zero is not None:
+        rows = _summed(build, a, (left.rank - 1,))
+    parameters = (_spread(build, a, left.rank - 2, left.rank), _spread(build, b, right.rank - 1, right.rank))
+    return [_corrected(build, sums, parameters, columns, rows, depth)]
+
+
+def _conv(build: Builder, instruction: Instruction, op: Conv) -> Sequence[Value] | None:
+    x, weight = instruction.operands[:2]
+    bias = instruction.operands[2] if len(instruction.operands) > 2 else None
+    if x is None or weight is None:
+        return None
+    depth = product(weight.shape[1:])
+    pair = _pair(build, instruction, x, weight, depth)
+    if pair is None:
+        return None
+    a, b = pair
+    if a.axis is not None or b.axis not in (None, 0) or (b.zero is not None and op.group > 1):
+        return None
+    codes, plain = a.codes, replace(op, dtype=INT32)
+    if a.zero is not None and (op.auto_pad != "explicit" or any(pad != 0 for pad in op.pads)):
+        if op.auto_pad != "explicit":
+            return None
+        rank = x.rank - 2
+        pads = (0, 0, *op.pads[:rank], 0, 0, *op.pads[rank:])
+        fill = a.zero.constant.array().astype(codes.dtype.numpy) if a.zero.constant is not None else None
+        value = build.convert(a.zero, codes.dtype) if fill is None else build.constant(fill)
+        codes = build.add(Pad("constant", pads), codes, None, value)
+        plain = replace(plain, pads=(0,) * (2 * rank))
+    sums = build.add(plain, codes, b.codes)
+    columns = rows = None
+    if a.zero is not None:
+        columns = _summed(build, b, tuple(range(1, weight.rank)), (weight.shape[0], *[1] * (weight.rank - 2)))
+    if b.zero is not None:
+        if not isinstance(weight.shape[1], int):
+            return None
+        ones = build.constant(np.ones((1, *_sizes(weight)[1:]), np.int8))
+        rows = build.add(plain, codes, ones)
+    parameters = (_spread(build, a, 0, 0), _spread(build, b, 1, x.rank))
+    result = _corrected(build, sums, parameters, columns, rows, depth)
+    if bias is not None:
+        spread = build.add(Reshape((bias.shape[0], *[1] * (weight.rank - 2))), bias)
+        result = build.pointwise("add", result, spread)
+    return [result]
+
+
+def _sizes(value: Value) -> tuple[int, ...]:
+    return tuple(size for size in value.shape if isinstance(size, int))
+
+
+def _pair(
+    build: Builder, instruction: Instruction, left: Value, right: Value, depth: Any
+) -> tuple[Codes, Codes] | None:
+    """Both operands in codes, where a product of them is one of the operands to the bit."""
+    result = instruction.results[0].dtype
+    if result is not INT32 and result is not FLOAT32:
+        return None
+    if left.dtype is right.dtype is FLOAT32 and not (isinstance(depth, int) and depth <= _DEEPEST):
+        return None
+    a, b = codes_of(build, left), codes_of(build, right)
+    if a is None or b is None or (a.scale is None) != (result is INT32) or (b.scale is None) != (result is INT32):
+        return None
+    b = narrowed(build, b)
+    if a.codes == left and b.codes == right:
+        return None
+    if a.zero is not None and b.zero is not None and not isinstance(depth, int):
+        return None
+    return a, b
+
+
+def _spread(build: Builder, found: Codes, axis: int, rank: int) -> Codes:
+    """The zero and the scale as they broadcast against the result."""
+    zero, scale = (
+        None if value is None else found.spread(build, value, axis, rank) for value in (found.zero, found.scale)
+    )
+    return replace(found, zero=zero, scale=scale)
+
+
+def _summed(build: Builder, found: Codes, axes: tuple[int, ...], dims: Dims | None = None) -> Value:
+    """Sums of codes over axes, which stay with one place, or as `dims`; of constants here and now."""
+    if found.array is not None:
+        total = found.array.sum(axis=axes, dtype=np.int32, keepdims=True)
+        return build.constant(
+            total if dims is None else total.reshape([size for size in dims if isinstance(size, int)])
+        )
+    sums = build.add(Reduce("sum", axes), build.convert(found.codes, INT32))
+    return sums if dims is None else build.add(Reshape(dims), sums)
+
+
+def _corrected(
+    build: Builder, sums: Value, parameters: tuple[Codes, Codes], columns: Value | None, rows: Value | None, depth: Any
+) -> Value:
+    """The product of the operands from that of their codes."""
+    a, b = parameters
+    given = {"sums": sums, "za": a.zero, "zb": b.zero, "columns": columns, "rows": rows, "sa": a.scale, "sb": b.scale}
+    present = {name: value for name, value in given.items() if value is not None}
+    if len(present) == 1:
+        return sums
+
+    def formula(*values: Expr) -> Expr:
+        x = dict(zip(present, values, strict=True))
+        total = x["sums"]
+        if "za" in x:
+            moved = x["columns"] - x["zb"] * depth if "zb" in x else x["columns"]
+            total = total - x["za"] * moved
+        if "zb" in x:
+            total = total - x["zb"] * x["rows"]
+        return total.convert(FLOAT32) * (x["sa"] * x["sb"]) if "sa" in x else total
+
+    return build.pointwise(formula, *present.values())
