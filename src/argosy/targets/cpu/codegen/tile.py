@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
 from argosy.ir.dim import Dim, DimLike
@@ -236,6 +237,8 @@ def _step(products: Products, offsets: Sequence[str], vectors: int, way: int) ->
     lines = ["      {"]
     lines += [f"      const {vector} b{v} = *(const {vector} *)(b + {v * BLOCK * group});" for v in range(vectors)]
     lines.append(f"      b += {vectors * BLOCK * group};")
+    if _overlap(offsets):  # the compiler would keep what the next step reads again, in registers that there are not
+        lines.append('      __asm__("" : "+r"(p));')
     for row, offset in enumerate(offsets):
         at = f"{offset} + k + {way * group}"
         number = f"p[{at}]" if group == 1 else f"load_word(p + {at})"
@@ -248,3 +251,9 @@ def _step(products: Products, offsets: Sequence[str], vectors: int, way: int) ->
                 term = f"muladd(a{row}, b{v}, {total})" if sums.is_float else f"{total} + a{row} * b{v}"
             lines.append(f"      {total} = {term};")
     return [*lines, "      }"]
+
+
+def _overlap(offsets: Sequence[str]) -> bool:
+    """Whether a row reads in one step what another reads in a step nearby."""
+    places = sorted(int(offset) for offset in offsets if offset.isdigit())
+    return any(right - left < BLOCK for left, right in pairwise(places))
