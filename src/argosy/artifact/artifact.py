@@ -176,7 +176,7 @@ class Artifact:
         return self._file or ArtifactFile.open(self.to_bytes())
 
     def _contents(self, path: Path | None, weights: str) -> tuple[Manifest, dict[str, Content]]:
-        from argosy.artifact.artifact_writer import EntryOf, array_bytes  # noqa: PLC0415 - as in save
+        from argosy.artifact.artifact_writer import EntryOf, Hashed, array_bytes  # noqa: PLC0415 - as in save
 
         contents: dict[str, Content] = {}
         if self._file is not None:
@@ -194,7 +194,8 @@ class Artifact:
                 contents[folder + name] = entry
         records = self._weight_records(path, weights)
         if weights == "embed":
-            contents.update({weight_entry(digest): array_bytes(lit.stored) for digest, lit in self._weights.items()})
+            for digest, literal in self._weights.items():
+                contents[weight_entry(digest)] = Hashed(array_bytes(literal.stored), literal.digest)
         return msgspec.structs.replace(self.manifest, weights=records), contents
 
     def _weight_records(self, path: Path | None, weights: str) -> dict[str, WeightRecord]:

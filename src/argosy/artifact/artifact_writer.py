@@ -21,7 +21,7 @@ from argosy.artifact.zipformat import ALIGNMENT, MANIFEST, WEIGHTS, sort_key
 from argosy.errors import InternalError
 from argosy.ir.dtype import Array
 
-__all__ = ["Content", "EntryOf", "array_bytes", "write_artifact", "write_weights"]
+__all__ = ["Content", "EntryOf", "Hashed", "array_bytes", "write_artifact", "write_weights"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,15 @@ class EntryOf:
     sha256: str
 
 
-Content: TypeAlias = bytes | memoryview | EntryOf
+@dataclass(frozen=True, slots=True)
+class Hashed:
+    """Bytes whose SHA-256 is known, because a literal keeps its own: hundreds of megabytes are hashed once."""
+
+    content: memoryview
+    sha256: str
+
+
+Content: TypeAlias = bytes | memoryview | EntryOf | Hashed
 """Where the content of an entry comes from; only an entry other than a weight is ever copied in memory."""
 
 
@@ -82,6 +90,8 @@ def _write_entry(writer: ContainerWriter, name: str, content: Content) -> Writte
         if content.name != name:
             raise InternalError(f"the entry {content.name!r} can't be copied under the name {name!r}")
         return writer.copy(content.container, name, content.sha256)
+    if isinstance(content, Hashed):
+        return writer.add_stored(name, chunks_of(content.content), content.sha256)
     if name == PROGRAM_ENTRY:
         read_program(bytes(content), where=name)
     elif name.endswith("/plan.msgpack"):

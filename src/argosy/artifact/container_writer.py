@@ -68,16 +68,17 @@ class ContainerWriter:
         digest, crc = _digest(chunks_of(content))
         return self._end(replace(entry, crc=crc, size=size, stored=stored), digest)
 
-    def add_stored(self, name: str, chunks: Iterable[bytes | memoryview]) -> Written:
-        """Write an entry as it comes, chunk by chunk, uncompressed."""
+    def add_stored(self, name: str, chunks: Iterable[bytes | memoryview], sha256: str = "") -> Written:
+        """Write an entry as it comes, chunk by chunk, uncompressed. It is not hashed where its `sha256` is given."""
         entry = self._begin(name, zipformat.STORED)
         state, crc, size = hashlib.sha256(), 0, 0
         for chunk in chunks:
-            state.update(chunk)
+            if not sha256:
+                state.update(chunk)
             crc = zlib.crc32(chunk, crc)
             size += len(chunk)
             self._file.write(chunk)
-        return self._end(replace(entry, crc=crc, size=size, stored=size), state.hexdigest())
+        return self._end(replace(entry, crc=crc, size=size, stored=size), sha256 or state.hexdigest())
 
     def copy(self, container: Container, name: str, sha256: str) -> Written:
         """Write the entry `name` of another artifact, its stored bytes as they are, after checking its content.

@@ -10,17 +10,24 @@ import numpy as np
 from argosy.errors import ModelError
 from argosy.ir.dtype import Array
 
-__all__ = ["ExternalData"]
+__all__ = ["OWN_FILE", "ExternalData"]
 
 _ENTRIES: Final = "write the tensor's external_data anew: location, a file's name, offset and length in bytes"
 
 
-class ExternalData:
-    """Maps the external files of one model, each once. `folder` is None for a model that came as bytes."""
+OWN_FILE: Final = "the model's own file"
+"""The location of tensors whose bytes are those of the model's message; see `own_weights`."""
 
-    def __init__(self, folder: Path | None) -> None:
+
+class ExternalData:
+    """Maps the external files of one model, each once. `folder` is None for a model that came as bytes.
+
+    `own` is the model's own file, where it is mapped.
+    """
+
+    def __init__(self, folder: Path | None, own: Array | None = None) -> None:
         self._folder = folder
-        self._files: dict[str, Array] = {}
+        self._files: dict[str, Array] = {} if own is None else {OWN_FILE: own}
 
     def read(self, entries: dict[str, str], size: int, where: str) -> Array:
         """The `size` bytes that the entries (location, offset, length; ONNX IR spec "External Tensor Data") name.
@@ -32,6 +39,8 @@ class ExternalData:
             raise ModelError("external data has no location", where=where, hint=_ENTRIES)
         offset = _number(entries, "offset", 0, where)
         length = _number(entries, "length", size, where)
+        if length != size and location == OWN_FILE:
+            raise ModelError(f"raw_data holds {length} bytes, the tensor needs {size}", where=where)
         if length != size:
             what = f"external data has length {length}, the tensor needs {size} bytes"
             raise ModelError(what, where=where, hint=_ENTRIES)

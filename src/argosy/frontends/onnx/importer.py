@@ -71,11 +71,11 @@ def load(source: str | Path | bytes | Any, options: ImportOptions | None = None)
 
     Raises ModelError for an invalid model, UnsupportedError listing every node that has no handler.
     """
-    proto, folder, name = read_model(source)
+    proto, external, name = read_model(source)
     options = options or ImportOptions()
     try:
         check_texts(proto)
-        model = Model(proto, ExternalData(folder), options)
+        model = Model(proto, external, options)
         if not options.skip_unknown:
             refuse_unsupported(model.functions, model.opsets)
         main = _import_main(model)

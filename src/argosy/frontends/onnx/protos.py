@@ -48,6 +48,8 @@ _OTHER_FORMATS: Final = {
 }
 
 _EXPORT: Final = "give a whole .onnx file, as an exporter wrote it"
+_LARGE: Final = 1 << 24
+"""Bytes of a model's file from which on it is mapped, its large weights too."""
 _DENSE_LIMIT: Final = 1 << 30
 """Bytes that a sparse tensor may have when it is written out."""
 
@@ -67,51 +69,64 @@ def element_type(number: int, where: str) -> DType:
     return found
 
 
-def read_model(source: str | Path | bytes | Any) -> tuple[onnx.ModelProto, Path | None, str]:
-    """The model message, the folder for its external files (None for bytes) and a name for error messages.
+def read_model(source: str | Path | bytes | Any) -> tuple[onnx.ModelProto, ExternalData, str]:
+    """The model message, what its external tensors are read from, and a name for error messages.
 
     `source` is a path, bytes or a ModelProto. Raises ModelError for a file that is missing or no ONNX model.
     """
     try:
         import onnx  # noqa: PLC0415 - an optional extra
         from google.protobuf.message import DecodeError  # noqa: PLC0415
+
+        from argosy.frontends.onnx.own_weights import without_weights  # noqa: PLC0415 - needs the package too
     except ImportError:
         raise MissingExtraError("onnx", "onnx", "reading an ONNX model") from None
     if isinstance(source, onnx.ModelProto):
         if not source.HasField("graph"):
             raise ModelError("the model holds no graph", where="model", hint=_EXPORT)
-        return source, None, "model"
+        return source, ExternalData(None), "model"
+    own: Array | None = None
+    raw: bytes | memoryview
     if isinstance(source, (bytes, bytearray, memoryview)):
         raw, folder, name = bytes(source), None, "model"
     else:
         path = Path(source)
-        name = str(path)
-        try:
-            raw = path.read_bytes()
-        except FileNotFoundError:
-            raise ModelError("no such file", where=name, hint="give the path of an .onnx file") from None
-        except OSError as error:
-            hint = "give the path of an .onnx file that you may read"
-            raise ModelError(f"cannot be read: {error.strerror}", where=name, hint=hint) from None
-        folder = path.parent
+        folder, name = path.parent, str(path)
+        raw, own = _contents(path)
     model = onnx.ModelProto()
+    lean = without_weights(memoryview(own)) if own is not None else None
     try:
-        model.ParseFromString(raw)
+        model.ParseFromString(raw if lean is None else lean)
     except DecodeError:
         what = "this is not an ONNX model, or only a part of one: the protobuf message cannot be decoded"
         raise ModelError(what, where=name, hint=_other_format(raw) or _EXPORT) from None
     if not model.HasField("graph"):
         hint = _other_format(raw) or _EXPORT
         raise ModelError("this is not an ONNX model: it holds no graph", where=name, hint=hint)
-    return model, folder, name
+    return model, ExternalData(folder, None if lean is None else own), name
 
 
-def _other_format(raw: bytes) -> str:
+def _contents(path: Path) -> tuple[bytes | memoryview, Array | None]:
+    """The bytes of a file; a large one is mapped, and given as an array too."""
+    try:
+        if path.is_file() and path.stat().st_size >= _LARGE:
+            own: Array = np.memmap(path, np.uint8, "r")
+            return memoryview(own), own
+        return path.read_bytes(), None
+    except FileNotFoundError:
+        raise ModelError("no such file", where=str(path), hint="give the path of an .onnx file") from None
+    except OSError as error:
+        hint = "give the path of an .onnx file that you may read"
+        raise ModelError(f"cannot be read: {error.strerror}", where=str(path), hint=hint) from None
+
+
+def _other_format(raw: bytes | memoryview) -> str:
     """What a file is that is no ONNX model, for files that often take the place of one."""
+    begin = bytes(raw[:64])
     for start, what in _OTHER_FORMATS.items():
-        if raw.startswith(start):
+        if begin.startswith(start):
             return what
-    return "this is a TensorFlow Lite model: convert it with tf2onnx" if raw[4:8] == b"TFL3" else ""
+    return "this is a TensorFlow Lite model: convert it with tf2onnx" if begin[4:8] == b"TFL3" else ""
 
 
 def read_tensor(tensor: onnx.TensorProto, external: ExternalData, where: str) -> Literal:
