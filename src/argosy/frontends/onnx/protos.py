@@ -94,7 +94,7 @@ def read_model(source: str | Path | bytes | Any) -> tuple[onnx.ModelProto, Exter
         folder, name = path.parent, str(path)
         raw, own = _contents(path)
     model = onnx.ModelProto()
-    lean = without_weights(memoryview(own)) if own is not None else None
+    lean = without_weights(own.data) if own is not None else None
     try:
         model.ParseFromString(raw if lean is None else lean)
     except DecodeError:
@@ -111,7 +111,7 @@ def _contents(path: Path) -> tuple[bytes | memoryview, Array | None]:
     try:
         if path.is_file() and path.stat().st_size >= _LARGE:
             own: Array = np.memmap(path, np.uint8, "r")
-            return memoryview(own), own
+            return own.data, own
         return path.read_bytes(), None
     except FileNotFoundError:
         raise ModelError("no such file", where=str(path), hint="give the path of an .onnx file") from None
