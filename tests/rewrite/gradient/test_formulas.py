@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 
 from argosy.errors import UnsupportedError
+from argosy.frontends.onnx.formulas import sigmoid, softplus
 from argosy.ir import Builder, Env, TensorType, Value
 from argosy.ir.dtype import DTYPES, FLOAT32, FLOAT64, INT64, Array, DType
 from argosy.ir.formula import Expr
 from argosy.ir.interpreter import Interpreter
 from argosy.ir.scalar import PRIMITIVES
 from argosy.rewrite.gradient import gradients
-from argosy.rewrite.gradient.scalar_rules import FLAT, SCALAR_RULES
+from argosy.rewrite.gradient.scalar_rules import CHOICES, FLAT, SCALAR_RULES
 from tests.rewrite.gradient.differences import check, numbers
 
 INSIDE = np.linspace(-0.9, 0.9, 13)
@@ -25,14 +26,14 @@ DOMAINS: dict[str, Array] = {
     **dict.fromkeys(("sqrt", "log", "log1p"), POSITIVE),
     "acosh": POSITIVE + 1.05,
 }
-SMOOTH = sorted(set(SCALAR_RULES) - {"select"})
+SMOOTH = sorted(set(SCALAR_RULES) | {"min", "max"})
 
 
 def test_every_primitive_of_floats_has_a_rule_or_is_flat() -> None:
     floats = {
         name for name, row in PRIMITIVES.items() if "f" in row.domain and row.signature in ("same", "power", "select")
     }
-    assert floats == FLAT | set(SCALAR_RULES)
+    assert floats == FLAT | CHOICES | set(SCALAR_RULES)
     assert all(len(rules) == PRIMITIVES[name].arity for name, rules in SCALAR_RULES.items())
 
 
@@ -95,6 +96,36 @@ def test_corners() -> None:
     assert gradient(lambda b, x: b.pointwise("abs", x), zero) == 0.0
     assert gradient(lambda b, x: b.pointwise(lambda x: x.pow(x * 0.0), x), zero) == 0.0
     assert gradient(lambda b, x: b.pointwise("pow", b.constant(np.zeros(1)), x), np.ones(1)) == 0.0
+
+
+FAR = np.array([-1e4, -1000.0, -3.0, 0.0, 3.0, 1000.0, 1e4])
+
+
+def logistic(x: Array) -> Array:
+    return np.exp(-np.logaddexp(0.0, -x))
+
+
+ACTIVATIONS: dict[str, tuple[Callable[[Expr], Expr], Callable[[Array], Array]]] = {
+    "sigmoid": (sigmoid, lambda x: logistic(x) * logistic(-x)),
+    "softplus": (softplus, logistic),
+    "softsign": (lambda x: x / (x.abs() + 1.0), lambda x: 1.0 / (1.0 + np.abs(x)) ** 2),
+    "elu": (lambda x: (x < 0.0).select(x.expm1(), x), lambda x: np.exp(np.minimum(x, 0.0))),
+    "celu": (lambda x: x.max(0.0) + ((x / 2.0).expm1() * 2.0).min(0.0), lambda x: np.exp(np.minimum(x, 0.0) / 2.0)),
+    "relu": (lambda x: x.max(0.0), lambda x: (x > 0.0).astype(np.float64)),
+    "a branch of two": (
+        lambda x: (x < 0.0).select((x > -5.0).select(x * x, x.sqrt()), x.exp().log1p()),
+        lambda x: np.where(x < 0, np.where(x > -5, 2 * x, np.nan), np.where(x < 700, logistic(x), np.nan)),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_activations_where_they_bend_and_far_out(name: str) -> None:
+    """What overflows in a branch that is not taken leaves no trace; corners that cancel in the function do so here."""
+    formula, expected = ACTIVATIONS[name]
+    with np.errstate(all="ignore"):
+        found = gradient(lambda b, x: b.pointwise(formula, x), FAR)
+        np.testing.assert_allclose(found, expected(FAR), rtol=1e-12, atol=1e-300)
 
 
 def test_types_and_conversions() -> None:

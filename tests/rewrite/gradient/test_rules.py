@@ -14,7 +14,7 @@ from argosy.ir.dtype import FLOAT32, FLOAT64, INT64, Array
 from argosy.ir.interpreter import Interpreter
 from argosy.ops.determinant import Determinant
 from argosy.ops.einsum import Einsum
-from argosy.ops.index import Compress, Gather, GatherElements, GatherND, Triangle
+from argosy.ops.index import Compress, Gather, GatherElements, GatherND, OneHot, Range, Triangle
 from argosy.ops.matmul import Dot
 from argosy.ops.random import Random
 from argosy.ops.reduce import Reduce, Softmax
@@ -100,6 +100,33 @@ def test_reduce_by_an_operand_and_not_at_all() -> None:
     check(lambda b, x: b.add(Reduce("mean", (), noop_with_empty_axes=True), x), numbers(2, 3))
 
 
+@pytest.mark.parametrize("kind", ["sum", "mean", "max", "min"])
+@pytest.mark.parametrize("keep", [False, True])
+@pytest.mark.parametrize("axes", [[1], [0, -1], [2, 1]])
+def test_reduce_by_axes_that_only_the_run_knows(kind: str, keep: bool, axes: list[int]) -> None:
+    builder = Builder()
+    x = builder.parameter("x", TensorType(FLOAT64, (2, 3, 4)))
+    given = builder.parameter("axes", TensorType(INT64, (len(axes),)))
+    y = builder.add(Reduce(kind, None, keep), x, given)
+    (found,) = gradients(builder, builder.pointwise(lambda y: y * y, y), [x])
+    values = numbers(2, 3, 4)
+    static = Builder()
+    fixed = static.parameter("x", TensorType(FLOAT64, (2, 3, 4)))
+    reduced = static.add(Reduce(kind, tuple(axes), keep), fixed)
+    (expected,) = gradients(static, static.pointwise(lambda y: y * y, reduced), [fixed])
+    np.testing.assert_allclose(
+        evaluated(builder, found, x=values, axes=np.array(axes)), evaluated(static, expected, x=values)
+    )
+
+
+def test_products_by_such_axes_are_refused() -> None:
+    builder = Builder()
+    x = builder.parameter("x", TensorType(FLOAT64, (2, 3)))
+    y = builder.add(Reduce("prod"), x, builder.parameter("axes", TensorType(INT64, (1,))))
+    with pytest.raises(UnsupportedError, match="reduce has no derivative here: its axes are not known"):
+        gradients(builder, y, [x])
+
+
 def test_products_with_zeros() -> None:
     """The product of the others, where dividing by the element would not do."""
     check(lambda b, x: b.add(Reduce("prod", (0,)), x), np.array([[0.0, 0.0, 2.0], [3.0, 0.0, 4.0], [5.0, 6.0, 7.0]]))
@@ -117,6 +144,21 @@ def test_equal_extremes_share() -> None:
 @pytest.mark.parametrize("log", [False, True])
 def test_softmax(axis: int, log: bool) -> None:
     check(lambda b, x: b.add(Softmax(axis, log), x), numbers(2, 3, 4))
+
+
+def test_rows_that_are_masked_give_no_gradient() -> None:
+    """A row of infinities has a softmax of NaN, which is replaced behind it."""
+    builder = Builder()
+    x = builder.parameter("x", TensorType(FLOAT64, (2, 3)))
+    mask = builder.constant(np.array([[0.0, 0.0, -np.inf], [-np.inf] * 3]))
+    shares = builder.add(Softmax(-1), builder.pointwise("add", x, mask))
+    kept = builder.pointwise(lambda s: s.isnan().select(0.0, s * s), shares)
+    (found,) = gradients(builder, kept, [x])
+    values = numbers(2, 3)
+    value = evaluated(builder, found, x=values)
+    shown = np.exp(values[0, :2])
+    y = shown / shown.sum()
+    np.testing.assert_allclose(value, [[*(y * (2 * y - (2 * y * y).sum())), 0.0], [0.0] * 3], atol=1e-15)
 
 
 @pytest.mark.parametrize("exclusive", [False, True])
@@ -229,6 +271,16 @@ def test_other_gathers() -> None:
     check(lambda b, x: b.add(Compress(), x, b.constant(np.array([True, False, True]))), numbers(2, 3))
 
 
+def test_values_of_one_hot_and_range() -> None:
+    indices = ints([0, 2], [-1, 7])
+    check(lambda b, v: b.add(OneHot(1), b.constant(indices), b.constant(3), v), numbers(2))
+
+    def steps(b: Builder, start: Value, delta: Value) -> Value:
+        return b.add(Range(), start, b.constant(10.0), delta)
+
+    check(steps, np.array(0.25), np.array(1.5))
+
+
 @pytest.mark.parametrize("largest", [False, True])
 def test_topk(largest: bool) -> None:
     check(lambda b, x: b.add(TopK(1, largest), x, b.constant(ints(2))), numbers(3, 5))
@@ -302,6 +354,16 @@ def test_cuts_and_other_values() -> None:
     long = builder.parameter("long", TensorType(FLOAT64, (size,)))
     with pytest.raises(Exception, match=r"the value given for 'x' is float64\[N\], expected float64\[3\]"):
         gradients(builder, y, [x], at=[long])
+
+
+def test_tensors_of_unknown_rank() -> None:
+    builder = Builder()
+    x = builder.parameter("x", TensorType(FLOAT64, (2, 3)))
+    loose = builder.add(Reshape(), x, builder.parameter("shape", TensorType(INT64, (symbol_dim(Symbol("R")),))))
+    y = builder.add(Reshape((6,)), builder.add(Transpose((1, 0)), loose))
+    (found,) = gradients(builder, builder.pointwise(lambda y: y * y, y), [x])
+    value = evaluated(builder, found, x=numbers(2, 3), shape=ints(3, 2))
+    np.testing.assert_allclose(value, 2 * numbers(2, 3))
 
 
 def test_deep_programs() -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
+from typing import TypeAlias
 
 from argosy.ir.dtype import DType
 from argosy.ir.formula import Expr, Formula, Ref, Step, Tracer
-from argosy.rewrite.gradient.scalar_rules import FLAT, scalar_gradient
+from argosy.rewrite.gradient.scalar_rules import CHOICES, FLAT, choices, scalar_gradient
 
 __all__ = ["Adjoint", "adjoint"]
 
@@ -36,19 +38,47 @@ def adjoint(formula: Formula, dtypes: Sequence[DType], index: int) -> Adjoint | 
         return None
     tracer = Tracer(arity + 1)
     values = _replayed(formula, tracer)
-    found: dict[int, Expr] = {last: Expr(tracer, arity)}
+    found: dict[int, Guarded] = {last: {(): Expr(tracer, arity)}}
     for number in range(last, arity - 1, -1):
         step = formula.steps[number - arity]
-        gradient = found.get(number)
-        if gradient is None or number not in reached:
+        if number not in reached or number not in found:
             continue
         for place, ref in enumerate(step.args):
             if not isinstance(ref, int) or ref not in reached:
                 continue
-            part = _part(step, place, gradient, values, number, kinds, tracer)
-            found[ref] = part if ref not in found else found[ref] + part
-    result = found[index].ref
+            for guards, gradient in found[number].items():
+                for guard, part in _parts(step, place, gradient, values, number, kinds, tracer):
+                    _add(found.setdefault(ref, {}), guards if guard is None else _both(guards, guard), part)
+    result = _total(found[index], tracer).ref
     return _pruned(tracer, result) if isinstance(result, int) else None
+
+
+Guarded: TypeAlias = dict[tuple[int, ...], Expr]
+"""Parts of a gradient, each by the conditions under which it counts: numbers of bools in the trace.
+
+A part that does not count must not be multiplied by zero on its way: what it meets there may be infinite, as e^x is in
+the branch of a select that is not taken.
+"""
+
+
+def _both(guards: tuple[int, ...], guard: Expr) -> tuple[int, ...]:
+    ref = guard.ref
+    return tuple(sorted({*guards, ref})) if isinstance(ref, int) else guards
+
+
+def _add(parts: Guarded, guards: tuple[int, ...], part: Expr) -> None:
+    parts[guards] = part if guards not in parts else parts[guards] + part
+
+
+def _total(parts: Guarded, tracer: Tracer) -> Expr:
+    """The sum of the parts, each where its conditions hold."""
+    first, *others = (_where(guards, part, tracer) for guards, part in parts.items())
+    return reduce(lambda total, part: total + part, others, first)
+
+
+def _where(guards: tuple[int, ...], part: Expr, tracer: Tracer) -> Expr:
+    conditions = [Expr(tracer, guard) for guard in guards]
+    return reduce(lambda left, right: left.and_(right), conditions).select(part, 0.0) if conditions else part
 
 
 def _reached(formula: Formula, kinds: Sequence[DType], index: int) -> set[int]:
@@ -73,7 +103,7 @@ def _replayed(formula: Formula, tracer: Tracer) -> list[Expr]:
     return values
 
 
-def _part(
+def _parts(
     step: Step,
     place: int,
     gradient: Expr,
@@ -81,20 +111,28 @@ def _part(
     number: int,
     kinds: Sequence[DType],
     tracer: Tracer,
-) -> Expr:
-    """What argument `place` of a step gets."""
+) -> Sequence[tuple[Expr | None, Expr]]:
+    """What argument `place` of a step gets: parts with the condition under which each counts, or None."""
     own = step.args[place]
     kind = kinds[own] if isinstance(own, int) else kinds[number]
     if kind.kind == "complex" or kinds[number].kind == "complex":
         raise KeyError(f"{step.primitive} of complex numbers")
     if step.primitive == "convert":
-        return gradient.convert(kind)
+        return [(None, gradient.convert(kind))]
     args = [values[ref] if isinstance(ref, int) else Expr(tracer, ref) for ref in step.args]
+    lone = len(values) == tracer.arity  # the inputs and one step
+    if step.primitive in CHOICES:
+        return [
+            (guard, gradient * share if share != 1.0 else gradient)
+            for guard, share in choices(step.primitive, place, args, lone=lone)
+        ]
     if step.primitive == "pow" and isinstance(step.args[1], int) and kinds[step.args[1]] is not kinds[number]:
         args[1] = args[1].convert(kinds[number])
         part = scalar_gradient("pow", place, gradient, values[number], args)
-        return part if place == 0 else part.convert(kind)
-    return scalar_gradient(step.primitive, place, gradient, values[number], args)
+        return [(None, part if place == 0 else part.convert(kind))]
+    if step.primitive == "abs" and not lone:
+        return [(None, (args[0] < 0.0).select(-gradient, gradient))]
+    return [(None, scalar_gradient(step.primitive, place, gradient, values[number], args))]
 
 
 def _pruned(tracer: Tracer, result: int) -> Adjoint:

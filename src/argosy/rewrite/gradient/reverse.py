@@ -152,6 +152,8 @@ class _Walk:
     def _fitted(self, gradient: Value, operand: Value, instruction: Instruction) -> Value:
         """The gradient under the dims of the operand: the op may have said that two symbols are one size."""
         old, new = operand.type, gradient.type
+        if isinstance(old, TensorType) and isinstance(new, TensorType) and old.dims is None and old.dtype is new.dtype:
+            return gradient
         if isinstance(old, TensorType) and isinstance(new, TensorType) and old.dims is not None:
             same = old.dtype is new.dtype and new.dims is not None and len(old.dims) == len(new.dims)
             if same and not any(equal(*pair) is False for pair in zip(old.dims, gradient.shape, strict=True)):

@@ -1,12 +1,13 @@
 """The derivatives of the scalar primitives.
 
-A rule takes what it names of the gradient `g` of the value, the value `y` itself, and the arguments: `x`, or `a` and
-`b`, or the condition `c`, `a` and `b`. It gives the gradient of one argument. Where a function has a corner, that is
+A rule takes what it names of the gradient `g` of the value, the value `y` itself, and the arguments: `x`, or `a`
+and `b`. It gives the gradient of one argument. Where a function has a corner, that is
 the gradient on one of its sides, or one between them:
 
-- sign(0) = 0 is that of |x| at 0;
-- of `min` and `max`, the chosen argument gets all; of two equal ones each gets half, and an equal constant takes all
-  of it, so that max(x, 0) has 0 at 0;
+- a lone |x| has 0 at 0, a lone max(x, c) 0 at c: L1 norms and rectifiers rest there;
+- in longer formulas both have the slope of their right side, so that corners at one place cancel as they do in the
+  function itself: sigmoid and softplus are made of |x|, max(x, 0) and x < 0, and have no corner;
+- of two equal arguments of `min` and `max` each gets half;
 - a step (`sign`, `floor`, `ceil`, `round`) has 0 everywhere.
 """
 
@@ -19,10 +20,12 @@ from typing import Final, TypeAlias
 
 from argosy.ir.formula import Constant, Expr
 
-__all__ = ["FLAT", "SCALAR_RULES", "ScalarRule", "scalar_gradient"]
+__all__ = ["CHOICES", "FLAT", "SCALAR_RULES", "ScalarRule", "choices", "scalar_gradient"]
 
 ScalarRule: TypeAlias = Callable[..., Expr]
 
+CHOICES: Final = frozenset({"min", "max", "select"})
+"""Primitives that give one of their arguments."""
 FLAT: Final = frozenset({"sign", "floor", "ceil", "round"})
 """Primitives of floats whose derivative is 0 where there is one."""
 
@@ -32,22 +35,16 @@ def _number(x: Expr) -> float | None:
     return float(x.ref.value) if isinstance(x.ref, Constant) else None
 
 
-def _chosen(less: str) -> tuple[ScalarRule, ScalarRule]:
-    """The rules of min (`lt`) and max (`gt`)."""
-
-    def gradient(g: Expr, own: Expr, other: Expr) -> Expr:
-        wins = own < other if less == "lt" else own > other
-        if _number(other) is not None:
-            return wins.select(g, 0.0)
-        return wins.select(g, (own == other).select(g * 0.5, 0.0))
-
-    def first(g: Expr, a: Expr, b: Expr) -> Expr:
-        return gradient(g, a, b)
-
-    def second(g: Expr, a: Expr, b: Expr) -> Expr:
-        return gradient(g, b, a)
-
-    return first, second
+def choices(primitive: str, place: int, args: Sequence[Expr], *, lone: bool) -> Sequence[tuple[Expr, float]]:
+    """When argument `place` of a primitive that chooses one is that one, and the share of the gradient it gets then."""
+    if primitive == "select":
+        return [(args[0] if place == 1 else args[0].not_(), 1.0)]
+    own, other = args[place], args[1 - place]
+    if _number(other) is None:
+        return [(own < other if primitive == "min" else own > other, 1.0), (own == other, 0.5)]
+    if primitive == "max":
+        return [(own > other if lone else own >= other, 1.0)]
+    return [(own < other, 1.0)]
 
 
 def _power_base(g: Expr, a: Expr, b: Expr) -> Expr:
@@ -80,7 +77,7 @@ SCALAR_RULES: Final[dict[str, tuple[ScalarRule, ...]]] = {
     "abs": (lambda g, x: g * x.sign(),),
     "sqrt": (lambda g, y: g / (y * 2.0),),
     "exp": (lambda g, y: g * y,),
-    "expm1": (lambda g, y: g * (y + 1.0),),
+    "expm1": (lambda g, x: g * x.exp(),),
     "log": (lambda g, x: g / x,),
     "log1p": (lambda g, x: g / (x + 1.0),),
     "sin": (lambda g, x: g * x.cos(),),
@@ -102,18 +99,11 @@ SCALAR_RULES: Final[dict[str, tuple[ScalarRule, ...]]] = {
     "div": (lambda g, b: g / b, lambda g, y, b: -(g * y / b)),
     "mod": (lambda g: g, _remainder_divisor),
     "fmod": (lambda g: g, _remainder_divisor),
-    "min": _chosen("lt"),
-    "max": _chosen("gt"),
     "pow": (_power_base, _power_exponent),
-    "select": (
-        lambda g: g,  # the condition is no float, so nobody asks
-        lambda g, c: c.select(g, 0.0),
-        lambda g, c: c.select(0.0, g),
-    ),
 }
-"""Of each primitive of floats that is not flat, the rules of its arguments."""
+"""Of each primitive of floats that is not flat and chooses none of its arguments, the rules of these."""
 
-_NAMES: Final = ((), ("x",), ("a", "b"), ("c", "a", "b"))
+_NAMES: Final = ((), ("x",), ("a", "b"))
 
 
 def scalar_gradient(primitive: str, place: int, g: Expr, y: Expr, args: Sequence[Expr]) -> Expr:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 
+import numpy as np
+
 from argosy.ir.module import Value
-from argosy.ops.index import Compress, Gather, GatherElements, GatherND
+from argosy.ops.index import Compress, Gather, GatherElements, GatherND, OneHot, Range
+from argosy.ops.reduce import Reduce
 from argosy.ops.scatter import ScatterElements, ScatterND
 from argosy.ops.shapes import normalize_axis
 from argosy.ops.sort import TopK
-from argosy.ops.view import Transpose, Unsqueeze
-from argosy.rewrite.gradient.derivative import Backward, Gradients, derivative, filled
+from argosy.ops.view import Concat, Transpose, Unsqueeze
+from argosy.rewrite.gradient.derivative import Backward, Gradients, derivative, filled, reshaped, size_of
 from argosy.rewrite.gradient.positions import by_position
 
 __all__: list[str] = []
@@ -48,6 +51,30 @@ def gather_nd(step: Backward) -> Gradients:
     if step.op(GatherND).batch_dims:
         return (by_position(step),)
     return (step.build.add(ScatterND("add"), _zeros(step), step.operand(1), step.gradient),)
+
+
+@derivative(OneHot)
+def one_hot(step: Backward) -> Gradients:
+    """By the two values: the sums where the one stands and where the other does."""
+    build, kind = step.build, step.gradient.dtype
+    marks = build.constant(np.array([0.0, 1.0]), kind)
+    hot = build.add(step.op(OneHot), step.operand(0), step.operand(1), marks)
+    everything = Reduce("sum", (), keep_dims=False)
+    on = build.add(everything, build.pointwise("mul", hot, step.gradient))
+    off = build.pointwise("sub", build.add(everything, step.gradient), on)
+    return (None, None, build.add(Concat(0), *(build.add(Unsqueeze((0,)), value) for value in (off, on))))
+
+
+@derivative(Range)
+def range_(step: Backward) -> Gradients:
+    """By the start the sum, by the step the sum of each times its place; the limit only counts."""
+    build, gradient = step.build, step.gradient
+    everything = Reduce("sum", (), keep_dims=False)
+    zero, one = build.constant(0), build.constant(1)
+    places = build.add(Range(), zero, size_of(build, gradient.shape[0]), one)
+    weighted = build.pointwise("mul", gradient, build.convert(places, gradient.dtype))
+    start, delta = (build.add(everything, value) for value in (gradient, weighted))
+    return (reshaped(build, start, step.operand(0).shape), None, reshaped(build, delta, step.operand(2).shape))
 
 
 @derivative(TopK)

@@ -5,14 +5,15 @@ from __future__ import annotations
 import dataclasses
 
 from argosy.ir.builder import Builder
+from argosy.ir.formula import Expr
 from argosy.ir.module import Value
 from argosy.ir.types import Dims
-from argosy.ops.operands import numbers
+from argosy.ops.operands import length, numbers
 from argosy.ops.reduce import Reduce, Softmax
 from argosy.ops.scan import Cumulative
 from argosy.ops.shapes import normalize_axis, product
-from argosy.ops.view import Broadcast, Transpose
-from argosy.rewrite.gradient.derivative import Backward, Gradients, derivative, reshaped, size_of
+from argosy.ops.view import Broadcast, Reshape, Shape, Transpose
+from argosy.rewrite.gradient.derivative import Backward, Gradients, derivative, filled, reshaped
 
 __all__: list[str] = []
 
@@ -21,32 +22,37 @@ __all__: list[str] = []
 def reduce(step: Backward) -> Gradients:
     """Repeated: as it is for a sum, divided for a mean; to the extremes, in equal shares; times the others' product."""
     op, build, x = step.op(Reduce), step.build, step.operand(0)
-    axes = _axes(step, op, x.rank)
-    if not axes:
+    axes = _axes(step, op, x)
+    if axes == ():
         return (step.gradient,)
-    reduced = tuple(1 if axis in axes else size for axis, size in enumerate(x.shape))
-    gradient = reshaped(build, step.gradient, reduced)
-    if op.kind == "mean":
-        count = size_of(build, product(tuple(x.shape[axis] for axis in axes)), x.dtype)
-        gradient = build.pointwise("div", gradient, count)
-    if op.kind in ("sum", "mean"):
-        return (build.add(Broadcast(x.shape), gradient),)
+    given = step.instruction.operands[1:]
+    kept = step.result if op.keep_dims else build.add(dataclasses.replace(op, keep_dims=True), x, *given)
+    if axes is None:  # only the run knows them
+        gradient = build.add(Reshape(allow_zero=True), step.gradient, build.add(Shape(), kept))
+    else:
+        gradient = reshaped(build, step.gradient, kept.shape)
     if op.kind == "prod":
+        if axes is None:
+            step.refuse("its axes are not known")
         return (build.pointwise("mul", _others(build, x, axes), gradient),)
-    extreme = reshaped(build, step.result, reduced)
-    hits = build.convert(build.pointwise("eq", x, extreme), x.dtype)
-    shares = build.pointwise("div", gradient, build.add(Reduce("sum", axes), hits))
-    return (build.pointwise("mul", hits, shares),)
+    if op.kind in ("max", "min"):
+        hits = build.convert(build.pointwise("eq", x, kept), x.dtype)
+        counts = build.add(dataclasses.replace(op, kind="sum", keep_dims=True), hits, *given)
+        return (build.pointwise(lambda h, g, n: h * (g / n), hits, gradient, counts),)
+    if op.kind == "mean":
+        ones = filled(build, 1.0, x.dtype, x.shape)
+        counts = build.add(dataclasses.replace(op, kind="sum", keep_dims=True), ones, *given)
+        gradient = build.pointwise("div", gradient, counts)
+    return (build.add(Broadcast(x.shape), gradient),)
 
 
-def _axes(step: Backward, op: Reduce, rank: int) -> tuple[int, ...]:
+def _axes(step: Backward, op: Reduce, x: Value) -> tuple[int, ...] | None:
+    """The reduced axes; None where only the run knows them."""
     given = step.optional(1)
-    axes = () if op.axes is None and given is None else numbers(op.axes, given)
-    if axes is None:
-        step.refuse("its axes are not known")
-    if not axes:
-        return () if op.noop_with_empty_axes else tuple(range(rank))
-    return tuple(sorted({normalize_axis(axis, rank) for axis in axes}))
+    axes = () if op.axes is None and (given is None or length(given) == 0) else numbers(op.axes, given)
+    if axes == ():
+        return () if op.noop_with_empty_axes else tuple(range(x.rank))
+    return None if axes is None else tuple(sorted({normalize_axis(axis, x.rank) for axis in axes}))
 
 
 def _others(build: Builder, x: Value, axes: tuple[int, ...]) -> Value:
@@ -66,13 +72,21 @@ def _others(build: Builder, x: Value, axes: tuple[int, ...]) -> Value:
 
 @derivative(Softmax)
 def softmax(step: Backward) -> Gradients:
-    """Y (g - sum(g y)); of the logarithm g - e^y sum(g)."""
+    """Y (g - sum(g y)); of the logarithm g - e^y sum(g).
+
+    A row of infinities has no softmax; where nobody reads it, as behind a mask, it gives no gradient either.
+    """
     op, build, y, gradient = step.op(Softmax), step.build, step.result, step.gradient
     total = Reduce("sum", (op.axis,))
     if op.log:
         return (build.pointwise(lambda g, y, s: g - y.exp() * s, gradient, y, build.add(total, gradient)),)
-    weighted = build.add(total, build.pointwise("mul", gradient, y))
-    return (build.pointwise(lambda g, y, s: y * (g - s), gradient, y, weighted),)
+    weighted = build.add(total, build.pointwise(_scaled, gradient, y))
+    return (build.pointwise(lambda g, y, s: _scaled(g - s, y), gradient, y, weighted),)
+
+
+def _scaled(g: Expr, y: Expr) -> Expr:
+    """G y, and 0 for g = 0 whatever y is."""
+    return (g == 0.0).select(0.0, g * y)
 
 
 @derivative(Cumulative)
