@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 
 from argosy.ir import access as maps
-from argosy.ir.access import axis_index
+from argosy.ir.access import Access, axis_index
 from argosy.ir.dim import DimLike, Symbol, symbol_dim
 from argosy.ir.dtype import FLOAT64, INT64, DType
 from argosy.ir.module import Instruction, Module, Value
@@ -18,23 +18,24 @@ from argosy.ops.operands import length, numbers
 from argosy.ops.reduce import ArgReduce, Reduce
 from argosy.ops.shapes import normalize_axis, product
 from argosy.targets.cpu.codegen import scalar
+from argosy.targets.cpu.codegen.c_text import CText
 from argosy.targets.cpu.codegen.element import DeclinedError, axes_access, op_of, present
 from argosy.targets.cpu.codegen.kernel import Kernel, KernelWriter, chunk_count
 from argosy.targets.cpu.codegen.loops import chunked_loops
 
-__all__ = ["fold_start", "fold_step", "reduction_kernel"]
+__all__ = ["fold_start", "fold_step", "reduce_one", "reduced_axes", "reduced_places", "reduction_kernel"]
 
 
 def reduction_kernel(module: Module, anchor: Instruction) -> Kernel:
     """The kernel of a module whose anchor is a `reduce` or `arg_reduce`."""
     root, reduced = module.results[0], anchor.result()
     source = present(anchor, 0)
-    axes = _axes(anchor, source)
+    axes = reduced_axes(anchor, source)
     writer = KernelWriter(module, [root.dtype])
     text = writer.text
 
     def body() -> None:
-        result = _accumulate(writer, anchor, source, axes)
+        result = reduce_one(writer, anchor, source, axes)
         writer.elements.given[reduced] = result
         place = maps.identity(root.shape)
         value = writer.elements.of(root, place)
@@ -45,7 +46,8 @@ def reduction_kernel(module: Module, anchor: Instruction) -> Kernel:
     return writer.kernel(chunk_count(product(source.shape), pieces))
 
 
-def _axes(anchor: Instruction, source: Value) -> tuple[int, ...]:
+def reduced_axes(anchor: Instruction, source: Value) -> tuple[int, ...]:
+    """The axes that a `reduce` or `arg_reduce` reduces, in order."""
     op = anchor.op
     if isinstance(op, ArgReduce):
         return (normalize_axis(op.axis, source.rank),)
@@ -60,11 +62,12 @@ def _axes(anchor: Instruction, source: Value) -> tuple[int, ...]:
     return tuple(sorted({normalize_axis(axis, source.rank) for axis in given}))
 
 
-def _accumulate(writer: KernelWriter, anchor: Instruction, source: Value, axes: tuple[int, ...]) -> str:
-    """Write the loops over the reduced axes; the variable with the result in its compute type."""
-    op, text = anchor.op, writer.text
+def reduced_places(
+    text: CText, anchor: Instruction, source: Value, axes: tuple[int, ...]
+) -> tuple[Access, list[tuple[str, DimLike]]]:
+    """Where an element of the result reads its source, and the loops that it takes: names of variables, and sizes."""
     result = anchor.result()
-    keep = bool(getattr(op, "keep_dims", True))
+    keep = bool(getattr(anchor.op, "keep_dims", True))
     outer = iter(range(result.rank))
     indices: list[DimLike] = []
     loops: list[tuple[str, DimLike]] = []
@@ -79,15 +82,19 @@ def _accumulate(writer: KernelWriter, anchor: Instruction, source: Value, axes: 
         else:
             place = next(outer)
             indices.append(axis_index(place, result.shape[place]))
-    access = axes_access(result.shape, source.shape, indices)
+    return axes_access(result.shape, source.shape, indices), loops
+
+
+def reduce_one(writer: KernelWriter, anchor: Instruction, source: Value, axes: tuple[int, ...]) -> str:
+    """Write the loops over the reduced axes; the variable with the result in its compute type."""
+    op = anchor.op
+    access, loops = reduced_places(writer.text, anchor, source, axes)
     if isinstance(op, ArgReduce):
         return _position(writer, op, source, access, loops)
     return _fold(writer, op_of(anchor, Reduce), source, access, loops)
 
 
-def _fold(
-    writer: KernelWriter, op: Reduce, source: Value, access: maps.Access, loops: list[tuple[str, DimLike]]
-) -> str:
+def _fold(writer: KernelWriter, op: Reduce, source: Value, access: Access, loops: list[tuple[str, DimLike]]) -> str:
     text, dtype = writer.text, source.dtype
     wide = FLOAT64 if dtype.is_float and op.kind in ("sum", "mean", "prod") else dtype
     ctype = scalar.compute_type(wide)
@@ -143,7 +150,7 @@ def fold_step(kind: str, total: str, value: str, dtype: DType) -> str:
 
 
 def _position(
-    writer: KernelWriter, op: ArgReduce, source: Value, access: maps.Access, loops: list[tuple[str, DimLike]]
+    writer: KernelWriter, op: ArgReduce, source: Value, access: Access, loops: list[tuple[str, DimLike]]
 ) -> str:
     """Position of the first (or last) greatest or least element; the first NaN counts as the extreme."""
     text, dtype = writer.text, source.dtype
