@@ -26,6 +26,7 @@ from argosy.ir.dim import equal
 from argosy.ir.module import Constant, Instruction, Module, Value
 from argosy.ir.types import TensorType, Type, type_symbols
 from argosy.ops.fused import Fused
+from argosy.ops.pointwise import Pointwise
 from argosy.ops.shapes import product
 from argosy.ops.slicing import Pad
 from argosy.passes.manager import PassContext, register_pass
@@ -146,6 +147,8 @@ class FuseLoops:
         if not _ranked(instruction) or len(instruction.types) != 1:
             return False
         if name in self.elementwise:
+            if group.inner and _is_scaled(instruction):
+                return True
             if any(_reads(member, instruction) and not _changes_scores(member, group) for member in group.members):
                 return False
             once = all(self._reads_once(group, member, instruction) for member in group.members)
@@ -175,6 +178,15 @@ def _reads(member: Instruction, source: Instruction) -> bool:
 def _changes_scores(member: Instruction, group: _Group) -> bool:
     """Whether a member of a group may read what is computed there: of attention, those that only compute themselves."""
     return not group.inner or member.op.name == "pointwise"
+
+
+def _is_scaled(instruction: Instruction) -> bool:
+    """Whether it is a value times a number: as good to compute wherever it is read."""
+    if not isinstance(instruction.op, Pointwise) or instruction.op.formula.primitive != "mul":
+        return False
+    constants = [operand is None or operand.constant is None for operand in instruction.operands]
+    sizes = [operand.constant.size for operand in instruction.operands if operand and operand.constant is not None]
+    return sum(constants) == 1 and all(size == 1 for size in sizes)
 
 
 def _defining(module: Module) -> set[Instruction]:

@@ -12,8 +12,10 @@ from typing import Final
 
 from argosy.ir.dim import equal
 from argosy.ir.dtype import FLOAT32
-from argosy.ir.module import Instruction, Module
+from argosy.ir.formula import Constant
+from argosy.ir.module import Instruction, Module, Value
 from argosy.ir.types import TensorType
+from argosy.ops.pointwise import Pointwise
 from argosy.ops.reduce import Softmax
 from argosy.ops.shapes import normalize_axis
 
@@ -25,7 +27,10 @@ _LARGEST_HEAD: Final = 512
 
 @dataclass(frozen=True, slots=True)
 class Attention:
-    """`product` is softmax(what becomes of `scores`) times the values; `steps` are what lies between, in any order."""
+    """`product` is the softmax of what becomes of `scores`, times the values; `steps` are what lies between.
+
+    Those behind the softmax scale whole rows of it: f(a w) = a f(w), and f is the same for all keys.
+    """
 
     scores: Instruction
     steps: frozenset[Instruction]
@@ -66,15 +71,23 @@ def _attention(
     results: set[Instruction],
 ) -> Attention | None:
     weights = product.operands[0]
-    softmax = None if weights is None else weights.instruction
-    if softmax is None or not isinstance(softmax.op, Softmax) or softmax.op.log or weights is None:
+    if weights is None or not _is_product(product) or weights.dtype is not FLOAT32:
         return None
-    if not _is_product(product) or weights.dtype is not FLOAT32 or softmax in results:
+    softmax, inside, reader = weights.instruction, set[Instruction](), product
+    while softmax not in results and list(readers[softmax]) == [reader] and softmax.op.name == "pointwise":
+        scaled = _scaled_rows(softmax)
+        if scaled is None:
+            return None
+        inside.add(softmax)
+        reader, softmax = softmax, scaled.instruction
+    if softmax in results or list(readers[softmax]) != [reader]:
         return None
-    if normalize_axis(softmax.op.axis, weights.rank) != weights.rank - 1 or list(readers[softmax]) != [product]:
+    if not isinstance(softmax.op, Softmax) or softmax.op.log or not _same_dims(softmax, weights.instruction):
+        return None
+    if softmax.result().dtype is not FLOAT32 or normalize_axis(softmax.op.axis, weights.rank) != weights.rank - 1:
         return None
     scores: Instruction | None = None
-    inside = {softmax}
+    inside.add(softmax)
     # Later instructions first, so that all readers of one have been judged before it.
     pending: list[int] = []
     seen: set[Instruction] = set()
@@ -101,6 +114,42 @@ def _attention(
     if scores is None or not _same_batch(product, scores):
         return None
     return Attention(scores, frozenset(inside - {softmax, scores}), softmax, product)
+
+
+def _scaled_rows(step: Instruction) -> Value | None:
+    """The operand whose rows a formula scales, each by one number of its own, or 0; None where it does other things."""
+    if not isinstance(step.op, Pointwise) or len(step.op.formula.steps) != 1:
+        return None
+    operands = [operand for operand in step.operands if operand is not None]
+    rows = [
+        place for place, operand in enumerate(operands) if operand.rank == step.result().rank and not _is_one(operand)
+    ]
+    rows = [place for place in rows if not equal(operands[place].shape[-1], 1)]
+    others = [operand for place, operand in enumerate(operands) if place not in rows]
+    if len(rows) != 1 or len(operands) != len(step.operands):
+        return None
+    if any(operand.rank and not equal(operand.shape[-1], 1) for operand in others):
+        return None
+    (place,), (formula,) = rows, step.op.formula.steps
+
+    def is_zero(arg: int | Constant) -> bool:
+        if isinstance(arg, Constant):
+            return bool(arg.value == 0)
+        literal = operands[arg].constant
+        return literal is not None and literal.size == 1 and literal.item() == 0
+
+    args = formula.args
+    linear = {
+        "mul": args.count(place) == 1,
+        "div": args[0] == place and args.count(place) == 1,
+        "select": args[0] != place and any(args[i] == place and is_zero(args[3 - i]) for i in (1, 2) if len(args) == 3),
+    }
+    return operands[place] if linear.get(formula.primitive, False) else None
+
+
+def _is_one(value: Value) -> bool:
+    """Whether it is a constant of one element."""
+    return value.constant is not None and value.constant.size == 1
 
 
 def _is_product(instruction: Instruction) -> bool:

@@ -29,7 +29,7 @@ __all__ = ["Code", "Frame", "Holdings", "Layout", "Resident", "Workspace", "chun
 
 _FRAMES: Final = 32
 """Layouts that a workspace keeps frames of; the least recently used goes."""
-_CHUNKS_PER_WORKER: Final = 8
+_CHUNKS_PER_WORKER: Final = 4
 _FORMATS: Final = {
     "int8": "b", "int16": "h", "int32": "i", "int64": "q", "uint8": "B", "uint16": "H", "uint32": "I", "uint64": "Q",
     "bool": "?", "float32": "f", "float64": "d",

@@ -175,6 +175,16 @@ def _changes(writer: KernelWriter, tiles: Tiles) -> bool:
     return begin == "whole"
 
 
+def _scaled(writer: KernelWriter, tiles: Tiles) -> str:
+    """What the module makes of `weight`, of any key: it scales rows."""
+    weights = tiles.values.left
+    if weights == tiles.softmax:
+        return "weight"
+    writer.text.line(f"const int64 {axis_name(weights.rank - 1)} = 0;")
+    writer.elements.given[tiles.softmax] = "weight"
+    return writer.elements.of(weights, maps.identity(weights.shape))
+
+
 def store_rows(writer: KernelWriter, tiles: Tiles) -> None:
     """Divide by the sums of the powers, and store what the module makes of the result."""
     text, values = writer.text, tiles.values
@@ -183,7 +193,9 @@ def store_rows(writer: KernelWriter, tiles: Tiles) -> None:
     with text.loop("row", "0", "rows"):
         text.line(f"const int64 {axis_name(rank - 2)} = first + row;")
         # Without a key there is nothing to average: the sums stay 0.
-        text.line(f"const float32 share = {text.dim(values.depth)} > 0 ? 1.0f / (float32)total[row] : 0;")
+        text.line(f"const float32 weight = {text.dim(values.depth)} > 0 ? 1.0f / (float32)total[row] : 0;")
+        with writer.elements.scope():
+            text.line(f"const float32 share = {_scaled(writer, tiles)};")
         _scale_row(text, tiles, "share")
         with text.loop("panel", "0", str(tiles.panels)), text.loop("vector", "0", str(values.tile.vectors)):
             text.line(f"const int64 column = panel * {values.tile.columns} + vector * {BLOCK};")

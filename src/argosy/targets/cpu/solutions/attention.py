@@ -42,12 +42,9 @@ class TiledAttention(Solution):
         if direct is None:
             ready.append(packed_operand(steps, part_of(module, [scores.left]), scores, pack_left, left_type(scores)))
         changed = attention.softmax.operands[0]
-        wanted = [
-            module.results[0],
-            *([] if changed is None else [changed]),
-            *([] if direct is None else [scores.left]),
-        ]
-        part = part_of(module, wanted, {scores.anchor, values.anchor})
+        wanted = [module.results[0], values.left, *([] if changed is None else [changed])]
+        wanted += [] if direct is None else [scores.left]
+        part = part_of(module, wanted, {scores.anchor, attention.softmax, values.anchor})
         reads = [steps.operand(index) for index in part.parameters]
         steps.call(attention_kernel(part.module, attention, scores, values, direct), [*reads, *ready], [steps.result()])
 
