@@ -18,7 +18,7 @@ from tests.conformance.judge import judge
 from tests.conformance.runners import RUNNERS
 from tests.conformance.test_suite import is_quick
 
-SAMPLES = {"cpu": 200}
+SAMPLES = {"cpu": 140, "cpu-x86-64-v3": 60}
 SEED = 4
 CASES = [
     (target, name)
