@@ -45,6 +45,22 @@ def test_buffers_needed_at_one_time_do_not_overlap(lives: list[tuple[int, int, i
         assert offset + size <= placed.size
 
 
+@pytest.mark.parametrize("count", [40, 60, 120])
+def test_mixed_sizes_and_lifetimes_waste_little(count: int) -> None:
+    ratios = []
+    for seed in range(20):
+        draw = random.Random(seed)
+        sizes = [
+            draw.randrange(64, 4096) if draw.random() < 0.5 else draw.randrange(4096, 1 << 20) for _ in range(count)
+        ]
+        starts = [draw.randrange(count) for _ in range(count)]
+        ends = [start + draw.choice([1, 1, 2, 3, 8, 30]) for start in starts]
+        placed = place(sizes, starts, ends, 64)
+        ratios.append(placed.size / placed.live)
+    assert max(ratios) <= 1.12
+    assert sum(ratios) / len(ratios) <= 1.03
+
+
 def test_live_bytes_counts_both_ends() -> None:
     assert live_bytes([5, 7], [0, 1], [1, 2]) == 12
     assert live_bytes([5, 7], [0, 2], [1, 2]) == 7

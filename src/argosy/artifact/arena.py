@@ -1,14 +1,15 @@
 """Packs buffers into one arena: buffers that are never needed at the same time may share bytes.
 
 The problem (dynamic storage allocation) is NP-hard; greedy placement, largest first, comes within a few per cent
-of the largest sum of live bytes, which no packing can beat. Several orders are tried and the best one is kept.
+of the largest sum of live bytes, which no packing can beat. Several orders are tried and the best one is kept; where it leaves gaps, what
+ended on top goes first in further ones.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,10 @@ from numpy.typing import NDArray
 __all__ = ["Placement", "live_bytes", "place"]
 
 _Int: TypeAlias = NDArray[np.int64]
+_TRIES: Final = 40
+"""Further orders, where the first ones end `_GOOD` times over the bound; all of them place `_WORK` buffers at most."""
+_WORK: Final = 2000
+_GOOD: Final = 1.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,19 +50,28 @@ def place(sizes: Sequence[int], starts: Sequence[int], ends: Sequence[int], alig
     size = -(-np.asarray(sizes, np.int64) // alignment) * alignment
     start, end = np.asarray(starts, np.int64), np.asarray(ends, np.int64)
     bound = live_bytes(size.tolist(), starts, ends)
-    best: tuple[int, _Int] | None = None
+    best: tuple[int, _Int, _Int] | None = None
     for order in _orders(size, start, end):
         placed = _greedy(size, start, end, order)
         total = int((placed + size).max(initial=0))
         if best is None or total < best[0]:
-            best = total, placed
+            best = total, placed, order
         if total <= bound:
             break
-    total, offsets = best if best is not None else (0, size)
+    total, offsets, order = best if best is not None else (0, size, size)
+    for _ in range(min(_TRIES, _WORK // max(len(size), 1))):
+        if total <= bound * _GOOD:
+            break
+        # What ends on top, for want of a better place, goes first.
+        top = (placed + size)[order] >= int((placed + size).max())
+        order = np.concatenate((order[top], order[~top]))
+        placed = _greedy(size, start, end, order)
+        if int((placed + size).max()) < total:
+            total, offsets = int((placed + size).max()), placed
     return Placement(tuple(offsets.tolist()), total, live)
 
 
-def _orders(size: _Int, start: _Int, end: _Int) -> Iterator[Any]:
+def _orders(size: _Int, start: _Int, end: _Int) -> Iterator[_Int]:
     """Orders of placement, that which is best most often first."""
     span = end - start + 1
     yield np.lexsort((start, -span, -size))  # the largest, then the longest needed
