@@ -1,8 +1,8 @@
 """Packs buffers into one arena: buffers that are never needed at the same time may share bytes.
 
 The problem (dynamic storage allocation) is NP-hard; greedy placement, largest first, comes within a few per cent
-of the largest sum of live bytes, which no packing can beat. Several orders are tried and the best one is kept; where it leaves gaps, what
-ended on top goes first in further ones.
+of the largest sum of live bytes, which no packing can beat. Several orders are tried and the best one is kept; where
+it leaves gaps, what ended on top goes first in further ones.
 """
 
 from __future__ import annotations
