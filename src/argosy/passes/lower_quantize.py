@@ -21,7 +21,7 @@ from argosy.ir.builder import Builder
 from argosy.ir.dtype import FLOAT32, INT32, UINT8
 from argosy.ir.formula import Expr
 from argosy.ir.module import Instruction, Module, Value
-from argosy.ir.types import Dims
+from argosy.ir.types import Dims, TensorType
 from argosy.ops.convolution import Conv
 from argosy.ops.matmul import Dot
 from argosy.ops.pooling import Pool
@@ -54,7 +54,7 @@ class LowerQuantize:
 
     def _lower(self, build: Builder, instruction: Instruction) -> Sequence[Value] | None:
         op = instruction.op
-        if any(operand is not None and operand.tensor.dims is None for operand in instruction.operands):
+        if not all(operand is None or _has_dims(operand) for operand in instruction.operands):
             return None
         build.at(instruction.source)
         if isinstance(op, Quantize):
@@ -91,6 +91,11 @@ class LowerQuantize:
             return [build.add(op, x, scale, zero)]
         moved = build.add(replace(op, dtype=UINT8), x, scale, _raised(build, zero))
         return [from_unsigned(build, moved)]
+
+
+def _has_dims(value: Value) -> bool:
+    """Whether a value is a tensor of known rank; maps and sequences pass through programs too."""
+    return isinstance(value.type, TensorType) and value.type.dims is not None
 
 
 def _same_codes(build: Builder, x: Value, scale: Value, zero: Value | None, op: Quantize) -> Value | None:
