@@ -112,7 +112,7 @@ class VectorElements(Elements):
     def load(self, dtype: DType, pointer: str, access: Access) -> str:
         """Sixteen elements of a buffer, or one in every lane."""
         kind = lanes_type(dtype)
-        if dtype not in KINDS:
+        if dtype not in KINDS and dtype is not BOOL:
             raise DeclinedError(f"vectors of {dtype}")
         total = position(access)
         move = coefficient(total, self.axis)
@@ -121,7 +121,11 @@ class VectorElements(Elements):
         self.offsets.append(total)
         at = self.text.dim(total)
         if move == 0:
-            return self.text.let(kind, f"({kind})({scalar.load(dtype, pointer, at)})")
+            one = scalar.load(dtype, pointer, at)
+            return self.text.let(kind, f"({kind})(-(int32){one})" if dtype is BOOL else f"({kind})({one})")
+        if dtype is BOOL:
+            bytes_ = f"__builtin_convertvector(load_uint8x16({pointer} + {at}), int32x16)"
+            return self.text.let(kind, f"{bytes_} != 0")
         return self.text.let(kind, load_lanes(dtype, f"{pointer} + {at}"))
 
     def position(self, index: DimLike) -> str:
