@@ -25,6 +25,15 @@ WIDEN_BYTES(uint8)
 #undef WIDEN_BYTES
 INLINE float32x16 int32_to_float32x16(int32x16 x) { return to_float(x); }
 
+/* Towards zero; what has no place in 32 bits wraps, lane by lane. */
+INLINE int32x16 float32_to_int32x16(float32x16 x) {
+    int32x16 inside = __builtin_elementwise_abs(x) < (float32x16)0x1p31f;
+    int32x16 whole = to_int(inside ? x : (float32x16)0);
+    if (__builtin_reduce_and(inside) == 0)
+        for (int lane = 0; lane < 16; ++lane) whole[lane] = inside[lane] ? whole[lane] : float32_to_int32(x[lane]);
+    return whole;
+}
+
 /* Short floats: as their scalars. */
 #if defined(__F16C__) || defined(__aarch64__)
 typedef _Float16 halves16 __attribute__((ext_vector_type(16)));

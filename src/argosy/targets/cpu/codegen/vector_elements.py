@@ -141,8 +141,10 @@ def _converted(value: str, source: DType, target: DType) -> str:
             return f"bool_to_float32({value})"
         if source in (INT32, *_BYTES):
             return f"{source}_to_float32x16({value})"
-    if target is INT32 and source in _BYTES:
+    if target is INT32 and source in (FLOAT32, *_BYTES):
         return f"{source}_to_int32x16({value})"
+    if target in _BYTES and source is FLOAT32:
+        return f"int32_to_{target}x16(float32_to_int32x16({value}))"
     if target in _BYTES and source is INT32:
         return f"int32_to_{target}x16({value})"
     if target in _SHORT_FLOATS and source is FLOAT32:
