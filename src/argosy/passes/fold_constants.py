@@ -4,6 +4,8 @@ Folding must not grow a program: a result may take at most `small_bytes`, or as 
 it replaces and `large_bytes`. Work on whole weights is left to the weight passes, whose results are made
 when an artifact is loaded. Two kinds of folding cost nothing and have no bound: a contiguous view of a
 constant, and anything pointwise or a view of splats, which stays a splat.
+
+Codes below 16 bits stay with what they stand for, unless asked otherwise: `lower_quantize` multiplies the codes.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from argosy.ir.module import Constant, Instruction, Module, Value
 from argosy.ir.op import Op
 from argosy.ir.types import TensorType
 from argosy.ops.pointwise import Pointwise
+from argosy.ops.quantize import Dequantize
 from argosy.ops.view import Broadcast, Reshape, Slice, Squeeze, Tile, Transpose, Unsqueeze
 from argosy.passes.manager import PassContext, register_pass
 from argosy.rewrite.rebuild import transform
@@ -44,6 +47,7 @@ class FoldConstants:
     name = "fold_constants"
     small_bytes: int = 1 << 16
     large_bytes: int = 1 << 20
+    dequantizes: bool = False
 
     def run(self, module: Module, context: PassContext) -> Module:
         """The module with constant results in place of what computes them."""
@@ -52,6 +56,9 @@ class FoldConstants:
     def _fold(self, build: Builder, instruction: Instruction) -> Sequence[Value] | None:
         op = instruction.op
         if isinstance(op, Constant) or not op.pure or op.modules() or not instruction.operands:
+            return None
+        codes = instruction.operands[0]
+        if isinstance(op, Dequantize) and not self.dequantizes and codes is not None and codes.dtype.bits <= 8:
             return None
         literals = [None if operand is None else operand.constant for operand in instruction.operands]
         if any(

@@ -22,7 +22,10 @@ __all__ = ["PIPELINE", "pipeline"]
 PIPELINE: Final[Sequence[Phase]] = (
     NORMALISE,
     Phase("optimise", (LowerEinsum(), HoistConstantSteps(), FoldConstants(), EliminateCommon())),
-    Phase("precision", (LowerQuantize(), HoistConstantSteps(), FoldConstants(), EliminateCommon())),
+    Phase(
+        "precision",
+        (LowerQuantize(), HoistConstantSteps(), FoldConstants(dequantizes=True), EliminateCommon()),
+    ),
     Phase("weights", (FoldScales(),)),
     Phase("fuse", (FuseLoops(),)),
 )
