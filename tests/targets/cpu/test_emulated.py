@@ -18,16 +18,7 @@ from tests.targets.cpu.emulator.machine import EMULATOR, EmulatedCode, EmulatedR
 
 pytestmark = pytest.mark.skipif(EMULATOR is None, reason="qemu-aarch64 (Debian: qemu-user) is not installed")
 
-# Ops over values that are no tensors, and some cases that no kernel does yet: their steps run on the host.
-HOST = (
-    "sequence", "string", "strnormalizer", "regex", "tfidf", "optional", "image_decoder", "tree_ensemble",
-    "label_encoder", "affine_grid_2d", "reduce_log_sum_default_expanded",
-)  # fmt: skip
-CASES = [
-    name
-    for name in read("ref")
-    if name.startswith("node/") and zlib.crc32(name.encode()) % 8 == 0 and not any(word in name for word in HOST)
-]
+CASES = [name for name in read("cpu") if name.startswith("node/") and zlib.crc32(name.encode()) % 8 == 0]
 LEVELS = ("neoverse-n1", "neoverse-v1", "neoverse-v2", "apple-m1")
 
 
