@@ -158,6 +158,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--json", action="store_true", help="print JSON instead of the table")
     parser.add_argument("--save", action="store_true", help="keep the rows in benchmarks/results, also with --only")
     options = parser.parse_args(argv)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # an exception, so that the child goes too
     options.threads = [int(part) for part in options.threads.split(",")]
     options.peers = [part for part in options.peers.split(",") if part]
     rows = []

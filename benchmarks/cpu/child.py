@@ -20,6 +20,7 @@ from typing import Any, Final
 import argosy
 from argosy.artifact.plan import Block, EvaluateStep, IfBlock, LoopBlock, StraightBlock
 from argosy.profiling import perf
+from argosy.runtime.planned_memory import PlannedMemory
 from argosy.targets.cpu.arch import native
 from argosy.verification.tolerance import Tolerance
 from benchmarks.cpu.cases import Case, Files, sizes, write
@@ -48,13 +49,17 @@ def prepare(case: Case, files: Files, precision: str) -> dict[str, Any]:
     artifact = argosy.compile(program, targets=["cpu"], precision=precision)
     seconds = _spent() - begin
     artifact.save(files.artifact)
-    steps = [step for variant in artifact.variants for step in _steps(artifact.plan(variant.key).body)]
+    (variant,) = artifact.variants
+    plan = artifact.plan(variant.key)
+    memory = PlannedMemory(plan, case.name)
+    placed = None if memory.symbols else memory.placement({})
     facts = {
         "outputs": list(program.outputs),
         "operations": operations(program),
         "compile_seconds": round(seconds, 2),
-        "host_steps": sum(isinstance(step, EvaluateStep) for step in steps),
-        "variant": ", ".join(variant.words for variant in artifact.variants),
+        "host_steps": sum(isinstance(step, EvaluateStep) for step in _steps(plan.body)),
+        "variant": variant.words,
+        "arena": placed and {"bytes": placed.size, "live": placed.live},
         "bytes": files.artifact.stat().st_size,
     }
     files.facts.write_text(json.dumps(facts), encoding="utf-8")

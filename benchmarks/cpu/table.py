@@ -13,6 +13,8 @@ __all__ = ["group_of", "means", "ratio", "report"]
 Row = Mapping[str, Any]
 _LEAST: Final = 1.0
 """Milliseconds that the faster peer must take for a model to count."""
+_ARENA: Final = 1.10
+"""Bytes of an arena over those live at once, from which on it is told."""
 GROUPS: Final = {
     "counted": "fp32 models that take the faster peer 1 ms or more",
     "small": "smaller models, which do not count",
@@ -104,6 +106,9 @@ def _table(rows: Sequence[Row], count: str) -> list[str]:
         notes = [f"{name} {note}" for name, note in run["notes"].items()]
         if row["facts"].get("host_steps"):
             notes.append(f"{row['facts']['host_steps']} host steps")
+        arena = row["facts"].get("arena")
+        if arena and arena["bytes"] > _ARENA * arena["live"]:
+            notes.append(f"arena {arena['bytes'] / arena['live']:.2f} x what is live")
         lines.append(
             f"{row['name']:58} {' '.join(f'{cell:>9}' for cell in cells)}"
             f" {f'{found:.2f}' if found else '–':>9} {f'{share:.0%}' if share else '–':>8} {run['load']:5.1f}"
