@@ -16,9 +16,9 @@ from argosy.targets.cpu.codegen import scalar
 from argosy.targets.cpu.codegen.c_text import CText, axis_name
 from argosy.targets.cpu.codegen.element import DeclinedError, Elements
 from argosy.targets.cpu.codegen.kernel import KernelWriter
-from argosy.targets.cpu.codegen.loops import coefficient
 from argosy.targets.cpu.codegen.tile import BLOCK
 from argosy.targets.cpu.codegen.vector_elements import KINDS, VectorElements, store_lanes
+from argosy.targets.cpu.codegen.walking import coefficient
 
 __all__ = [
     "address",

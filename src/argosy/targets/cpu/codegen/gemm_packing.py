@@ -24,11 +24,11 @@ from argosy.targets.cpu.codegen.copying import (
 from argosy.targets.cpu.codegen.element import DeclinedError
 from argosy.targets.cpu.codegen.gemm import Gemm
 from argosy.targets.cpu.codegen.kernel import Kernel, KernelWriter, chunk_count
-from argosy.targets.cpu.codegen.loops import coefficient, merged_extents
 from argosy.targets.cpu.codegen.part import part_of
 from argosy.targets.cpu.codegen.short_panels import pack_groups
 from argosy.targets.cpu.codegen.tile import BLOCK
 from argosy.targets.cpu.codegen.vector_elements import KINDS, VectorElements
+from argosy.targets.cpu.codegen.walking import coefficient, merged_extents
 
 __all__ = ["direct_step", "left_type", "pack_left", "pack_right", "right_type"]
 

@@ -9,20 +9,22 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from argosy.ir import access as maps
 from argosy.ir.access import Access
-from argosy.ir.dim import Dim, DimLike, Symbol, ceildiv, dim_max, symbols_in
+from argosy.ir.dim import DimLike, dim_max
 from argosy.ir.dtype import DTYPES, DType
 from argosy.ir.module import Module, Value
 from argosy.ops.shapes import product
 from argosy.targets.cpu.codegen import scalar
 from argosy.targets.cpu.codegen.c_text import CText, axis_name
+from argosy.targets.cpu.codegen.crossing import TURN, Turned, crossed_axis, crossed_loops
 from argosy.targets.cpu.codegen.kernel import Kernel, KernelWriter, chunk_count
+from argosy.targets.cpu.codegen.walking import merged_extents
 
-__all__ = ["Nest", "chunked_loops", "coefficient", "copy_code", "elementwise_kernel", "merged_extents", "store_kernel"]
+__all__ = ["Nest", "chunked_loops", "copy_code", "elementwise_kernel", "store_kernel"]
 
 
 def elementwise_kernel(module: Module) -> Kernel:
@@ -52,6 +54,7 @@ def store_kernel(module: Module, results: Sequence[DType], nests: Sequence[Nest]
     writer = KernelWriter(module, results)
     pieces: DimLike = 1
     work: DimLike = 0
+    turns = False
     for nest in nests:
         trial = KernelWriter(module, results)
         _store(trial, nest)
@@ -60,7 +63,7 @@ def store_kernel(module: Module, results: Sequence[DType], nests: Sequence[Nest]
             if len(nests) > 1:
                 stack.enter_context(writer.text.block(""))
             stack.enter_context(writer.elements.scope())
-            crossed = _crossed_axis(whole, trial.elements.offsets)
+            crossed = crossed_axis(whole, trial.elements.offsets)
 
             def body(nest: Nest = nest) -> None:
                 _store(writer, nest)
@@ -69,12 +72,15 @@ def store_kernel(module: Module, results: Sequence[DType], nests: Sequence[Nest]
                 independent = len(nests) == 1 and bool(trial.read_in_place())
                 count = chunked_loops(writer.text, whole, body, independent=independent)
             else:
-                count = _crossed_loops(writer.text, whole, crossed, body)
+                turned = Turned(nest.value, nest.place, writer.pointers, writer.result(nest.result))
+                count, in_blocks = crossed_loops(writer.text, whole, crossed, body, turned)
+                turns = turns or in_blocks
         pieces = dim_max(pieces, count)
         work = product(nest.extents) + work
     if len(nests) == 1:
         writer.in_place = writer.read_in_place()
-    return writer.kernel(chunk_count(work, pieces))
+    kernel = writer.kernel(chunk_count(work, pieces))
+    return replace(kernel, text=TURN + kernel.text) if turns else kernel
 
 
 def _store(writer: KernelWriter, nest: Nest) -> None:
@@ -87,94 +93,6 @@ def _store(writer: KernelWriter, nest: Nest) -> None:
 def copy_code(dtype: DType) -> DType:
     """The type as which elements are copied: an integer of their width, so that all bits stay, those of NaNs too."""
     return DTYPES.get(f"uint{max(dtype.bits, 8)}", dtype)
-
-
-def merged_extents(extents: Sequence[DimLike], offsets: Sequence[DimLike]) -> tuple[DimLike, ...]:
-    """The extents with merged axes: where axis a and the next are walked as one, a gets extent 1 and that its product.
-
-    `offsets` are the positions of all accesses, over the axes of the nest. An axis of extent 1 stays at place 0, so
-    that the positions remain right as they are.
-    """
-    merged = list(extents)
-    for axis in range(len(merged) - 1):
-        if all(_walks_as_one(offset, axis, merged[axis + 1]) for offset in offsets):
-            merged[axis + 1] = (
-                merged[axis + 1] * merged[axis]
-                if isinstance(merged[axis + 1], Dim)
-                else (merged[axis] * merged[axis + 1])
-            )
-            merged[axis] = 1
-    return tuple(merged)
-
-
-def _walks_as_one(offset: DimLike, axis: int, inner: DimLike) -> bool:
-    """Whether a step along `axis` moves `offset` as far as `inner` steps along the next axis do."""
-    left, right = coefficient(offset, axis), coefficient(offset, axis + 1)
-    if left is None or right is None:
-        return False
-    return left == (right * inner if isinstance(right, Dim) else inner * right)
-
-
-def coefficient(offset: DimLike, axis: int) -> DimLike | None:
-    """What a step along `axis` adds to `offset`; None where that is no fixed amount."""
-    if isinstance(offset, int):
-        return 0
-    name = f"@{axis}"
-    total: DimLike = 0
-    for monomial, number in offset.terms:
-        mentions = [atom for atom in monomial if _mentions(atom, name)]
-        if not mentions:
-            continue
-        if len(mentions) > 1 or not isinstance(mentions[0], Symbol):
-            return None
-        rest = tuple(atom for atom in monomial if atom is not mentions[0])
-        total = total + (Dim(((rest, number),)) if rest else number)
-    return total
-
-
-def _mentions(atom: object, name: str) -> bool:
-    if isinstance(atom, Symbol):
-        return atom.name == name
-    return any(symbol.name == name for symbol in symbols_in(Dim((((atom,), 1),))))  # type: ignore[arg-type]
-
-
-def _crossed_axis(extents: Sequence[DimLike], offsets: Sequence[DimLike]) -> int | None:
-    """The axis along which a load walks element by element while it jumps along the last: that of a transpose."""
-    live = [axis for axis, size in enumerate(extents) if not (isinstance(size, int) and size == 1)]
-    for offset in offsets[:-1]:  # the last is the store's
-        if len(live) > 1 and coefficient(offset, live[-1]) not in (None, 0, 1):
-            for axis in live[:-1]:
-                if coefficient(offset, axis) == 1:
-                    return axis
-    return None
-
-
-def _crossed_loops(text: CText, extents: Sequence[DimLike], crossed: int, body: Callable[[], None]) -> DimLike:
-    """Like `chunked_loops`, in stripes of a cache line: the last axis by blocks, the crossed one inside, a block last.
-
-    All elements of a line are used before it leaves the cache, of the source and of the result.
-    """
-    live = [axis for axis, size in enumerate(extents) if not (isinstance(size, int) and size == 1)]
-    last = live[-1]
-    for axis in range(len(extents)):
-        if axis not in live:
-            text.line(f"const int64 {axis_name(axis)} = 0;")
-    outer = [axis for axis in live[:-1] if axis != crossed]
-    size = text.dim(extents[last])
-    blocks = ceildiv(extents[last], _STRIPE)
-    count = product((*(extents[axis] for axis in outer), blocks))
-    text.line(f"const int64 stripes = {text.dim(count)};")
-    with text.loop("stripe", "stripes * chunk / chunks", "stripes * (chunk + 1) / chunks"):
-        text.line(f"int64 left = stripe / {text.dim(blocks)};")
-        text.line(f"const int64 begin = stripe % {text.dim(blocks)} * {_STRIPE};")
-        text.line(f"const int64 end = min_int64(begin + {_STRIPE}, {size});")
-        for axis in reversed(outer):
-            extent = text.dim(extents[axis])
-            text.line(f"const int64 {axis_name(axis)} = left % {extent}; left /= {extent};")
-        text.line("(void)left;")
-        with text.loop(axis_name(crossed), "0", text.dim(extents[crossed])), text.loop(axis_name(last), "begin", "end"):
-            body()
-    return count
 
 
 def chunked_loops(

@@ -17,8 +17,8 @@ from argosy.ir.module import Instruction
 from argosy.targets.cpu.codegen import scalar
 from argosy.targets.cpu.codegen.c_text import CText, strides
 from argosy.targets.cpu.codegen.element import DeclinedError, Elements
-from argosy.targets.cpu.codegen.loops import coefficient
 from argosy.targets.cpu.codegen.tile import BLOCK
+from argosy.targets.cpu.codegen.walking import coefficient
 
 __all__ = [
     "KINDS",
