@@ -102,15 +102,17 @@ def test_accuracies(accuracy: str, size: tuple[int, int]) -> None:
     """Direct sums, F(2 x 2) and F(4 x 4), with tiles that hang over the image."""
     build = Builder()
     x = build.tensor_parameter("x", "float32", [2, 24, *size])
-    rest = build.tensor_parameter("rest", "float32", [2, 40, *size])
-    result = build.add(convolution(4, {"pads": 1}), x, build.constant(weights((40, 24, 3, 3))))
+    rest = build.tensor_parameter("rest", "float32", [2, 100, *size])
+    result = build.add(convolution(4, {"pads": 1}), x, build.constant(weights((100, 24, 3, 3))))
     module = build.module({"y": build.pointwise(lambda y, r: (y + r).max(0.0), result, rest)})
-    arguments = [image((2, 24, *size)), image((2, 40, *size))]
+    arguments = [image((2, 24, *size)), image((2, 100, *size))]
     artifact = argosy.compile(Program(module), targets=("cpu",), strict=True, accuracy=accuracy)
-    found = argosy.Session(artifact, device="cpu").run(dict(zip(("x", "rest"), arguments, strict=True)))
     (expected,) = Interpreter(module).run(arguments, Env())
     limit = 1e-4 if accuracy == "relaxed" else 1e-5
-    np.testing.assert_allclose(found["y"], expected, limit, limit)
+    for threads in (1, 3):  # which share the tiles, or the channels of the same tiles
+        session = argosy.Session(artifact, device="cpu", threads=threads)
+        found = session.run(dict(zip(("x", "rest"), arguments, strict=True)))
+        np.testing.assert_allclose(found["y"], expected, limit, limit)
 
 
 @pytest.mark.parametrize("symbolic", [False, True], ids=["bound", "symbolic"])

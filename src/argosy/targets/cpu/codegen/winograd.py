@@ -9,7 +9,8 @@ places is a matrix product over channels, by the same register tiles as all othe
 Source: A. Lavin, S. Gray, "Fast Algorithms for Convolutional Neural Networks", CVPR 2016. Against sums in float64
 F(2 x 2) errs no more than the direct sum, which is longer; F(4 x 4) about five times as much.
 
-A chunk takes some tiles through all three stages, so that what lies between them stays in the second cache.
+A chunk takes some tiles through all three stages, so that what lies between them stays in the second cache. Where those
+are few groups of tiles, several chunks make a part of the output channels of a group each.
 """
 
 from __future__ import annotations
@@ -38,6 +39,8 @@ from argosy.targets.cpu.layout import LANES, Blocked
 __all__ = ["Transform", "Winograd", "pack_winograd", "winograd_kernel", "winograd_type"]
 
 Matrix = tuple[tuple[Fraction, ...], ...]
+_SHARES: Final = 8
+"""Pieces into which the work is cut at the least, for as many workers."""
 _SHARE: Final = Fraction(7, 8)
 """Of the second cache, for what lies between the stages."""
 
@@ -147,6 +150,12 @@ class Winograd:
         return size + (larger > 0)
 
     @property
+    def parts(self) -> int:
+        """Into how many parts the panels of a group are cut; who does several transforms the group's tiles once."""
+        groups = self.window.result[0] * ceildiv(product(self.grid), self.together)
+        return min(self.panels, -(-_SHARES // max(groups, 1))) if isinstance(groups, int) else 1
+
+    @property
     def place_step(self) -> int:
         """Vectors from one place of the transformed input to the next; not a multiple of 4 KiB."""
         count = self.blocks * self.together
@@ -212,18 +221,25 @@ def winograd_kernel(
     text, shape, together = writer.text, winograd.window.result, winograd.together
     total = product(winograd.grid)
     groups = ceildiv(total, together)
-    units = shape[0] * groups
+    parts = winograd.parts
+    units = shape[0] * groups * parts
     inner = winograd.places * winograd.place_step
+    text.line("int64 held = -1;  // the group whose transformed tiles are at hand")
     with share(writer, "unit", units):
-        text.line(f"const int64 group = unit % {text.dim(groups)}, i0 = unit / {text.dim(groups)};")
+        text.line(f"const int64 share = unit % {parts}, place_of_group = unit / {parts};")
+        text.line(f"const int64 group = place_of_group % {text.dim(groups)}, i0 = place_of_group / {text.dim(groups)};")
+        text.line(f"const int64 lower = {winograd.panels} * share / {parts};")
+        text.line(f"const int64 upper = {winograd.panels} * (share + 1) / {parts};")
         text.line("float32x16 *restrict v = scratch;")
         text.line(f"float32x16 *restrict m = v + {inner};")
         text.line(f"const int64 first = group * {together}, count = {text.dim(total)};")
         if not layout.is_bare:
             blocks = text.dim(ceildiv(shape[1], LANES))
-            with text.block("if (group == 0)"), text.loop("block", "0", blocks):
+            with text.block("if (group == 0 && share == 0)"), text.loop("block", "0", blocks):
                 zero_halo(text, layout, shape[2:], f"i0 * {blocks} + block")
-        _transform_source(text, winograd, source)
+        with text.block("if (held != place_of_group)"):
+            _transform_source(text, winograd, source)
+        text.line("held = place_of_group;")
         functions = _products(text, winograd)
         _transform_result(writer, winograd, anchor, images, layout, bias=bias)
     work = floordiv(product(shape) * winograd.channels * 9, 2 * LANES)
@@ -277,17 +293,19 @@ def _products(text: CText, winograd: Winograd) -> str:
     for rows in {size, size + 1} if larger else {size}:
         offsets = [str(row * LANES) for row in range(rows)]
         functions += micro_function(f"rows{rows}", plain(FLOAT32), offsets, tile.vectors, depth, AHEAD if ahead else ())
-    with text.loop("place", "0", str(winograd.places)), text.loop("panel", "0", str(winograd.panels)):
+    with text.loop("place", "0", str(winograd.places)), text.loop("panel", "lower", "upper"):
         matrix = f"(place * {winograd.panels} + panel)"
         text.line(f"const float32 *b = temporary1 + {matrix} * {matrix_size};")
+        if ahead:
+            # Behind the last panel nothing is read, only fetched.
+            skipped = f"(panel + 1 < upper ? 1 : {winograd.panels} + lower - panel)"
+            text.line(f"const int64 next = (int64)(b + {skipped} * {matrix_size});")
         begin = 0
         for part in range(parts):
             rows = size + (part < larger)
             a = f"(const float32 *)(v + place * {winograd.place_step} + {begin})"
             to = f"m + ({matrix} * {winograd.together} + {begin}) * {tile.vectors}"
-            # Behind the last panel nothing is read, only fetched.
-            next_share = matrix_size + part * winograd.blocks * ahead * LANES
-            following = f", (int64)(b + {next_share}), {ahead}" if ahead else ""
+            following = f", next + {part * winograd.blocks * ahead * LANES * 4}, {ahead}" if ahead else ""
             text.line(f"{ENTRY}_rows{rows}({a}, b, {to}{following});")
             begin += rows
     return functions
@@ -304,7 +322,8 @@ def _transform_result(
     height, width = (text.dim(extent) for extent in shape[2:])
     blocks = text.dim(ceildiv(shape[1], LANES))
     step = winograd.panels * winograd.together * tile.vectors
-    with text.loop("block", "0", blocks), text.loop("t", "0", str(winograd.together)):
+    begin, end = f"lower * {tile.vectors}", f"min_int64(upper * {tile.vectors}, {blocks})"
+    with text.loop("block", begin, end), text.loop("t", "0", str(winograd.together)):
         text.line("if (first + t >= count) break;")
         _tile_of(text, winograd)
         panel = f"block / {tile.vectors}" if tile.vectors > 1 else "block"
