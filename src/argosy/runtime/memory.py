@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import mmap
 from collections import defaultdict
 from collections.abc import Callable
 from threading import Lock
@@ -22,6 +20,7 @@ ALIGNMENT: Final = 64
 """Of every buffer: a cache line, and the widest vector."""
 _PAGE: Final = 4096
 _HUGE: Final = 1 << 21
+"""A large page. numpy asks the system for them; at such a boundary, all of a block may lie in them."""
 _CLASSES: Final = 4
 """Size classes of the pool for each doubling: at most a fifth of a block is wasted."""
 
@@ -32,20 +31,10 @@ def address_of(array: NDArray[Any]) -> int:
     return address
 
 
-def _huge(size: int) -> Bytes:
-    """Zeroed memory in pages as large as the system likes: reading weights, a page of 4 KiB is soon looked up again."""
-    if not hasattr(mmap, "MADV_HUGEPAGE"):
-        return np.zeros(size, np.uint8)
-    block = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    with contextlib.suppress(OSError):
-        block.madvise(mmap.MADV_HUGEPAGE)
-    return np.frombuffer(block, np.uint8)
-
-
 def aligned(size: int) -> Bytes:
-    """Zeroed memory at a multiple of `ALIGNMENT`, of a page where it is large; the pages of a large one come lazily."""
+    """Zeroed memory at a multiple of `ALIGNMENT`, of a page where it is larger than one; pages come lazily."""
     boundary = _HUGE if size >= _HUGE else _PAGE if size >= _PAGE else ALIGNMENT
-    raw = _huge(size + boundary) if boundary == _HUGE else np.zeros(size + boundary, np.uint8)
+    raw = np.zeros(size + boundary, np.uint8)
     skip = -address_of(raw) % boundary
     return raw[skip : skip + size]
 
