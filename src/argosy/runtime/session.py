@@ -14,7 +14,7 @@ from argosy.artifact.artifact import Artifact
 from argosy.artifact.decode import decode_symbols
 from argosy.artifact.manifest import ValueInfo
 from argosy.artifact.weights import Supplied
-from argosy.errors import DeviceError, InternalError, UsageError
+from argosy.errors import DeviceError, InternalError, ModelError, UsageError
 from argosy.ir.dim import lone_symbol
 from argosy.ir.dtype import dtype_of
 from argosy.ir.interpreter import Interpreter, Observer
@@ -123,11 +123,14 @@ class Session:
         wanted = self._wanted(outputs)
         runnable = self._runnable(self._choose(arguments))
         env = Env({}, next(self._runs))
-        if self._gate is None:
-            results = runnable.run(arguments, env, observer)
-        else:
-            with self._gate:
+        try:
+            if self._gate is None:
                 results = runnable.run(arguments, env, observer)
+            else:
+                with self._gate:
+                    results = runnable.run(arguments, env, observer)
+        except ModelError as error:  # the model was good when it was compiled: what it was fed with is not
+            raise UsageError(error.what, where=error.where, hint=error.hint) from error
         named = dict(zip(self.outputs, results, strict=True))
         return {name: _own(named[name], arguments, self.outputs[name], name) for name in wanted}
 
