@@ -41,6 +41,12 @@ class CpuArch:
     features: frozenset[str] = field(default_factory=frozenset)
     system: str = "linux"
     flags: tuple[str, ...] = ()
+    idle: frozenset[str] = field(default_factory=frozenset)
+    """Features that are there and gain nothing: their instructions take as long as what they would replace."""
+
+    def gains(self, feature: str) -> bool:
+        """Whether every CPU of this level has a feature and is the faster for it."""
+        return feature in self.features - self.idle
 
     def has(self, feature: str) -> bool:
         """Whether every CPU of this level has a feature."""
@@ -72,7 +78,7 @@ _MIB: Final = 1024 * _KIB
 
 def _row(
     name: str, cpu: str, bits: int, registers: int, cache: int, words: str, parent: CpuArch | None = None, *,
-    more: str = "", family: str = "", isa: str = "", flags: tuple[str, ...] = (),
+    more: str = "", family: str = "", isa: str = "", flags: tuple[str, ...] = (), idle: str = "",
 ) -> CpuArch:  # fmt: skip
     """A row: `more` are the features beyond the parent's, which also gives what is left out."""
     features = frozenset(more.split())
@@ -92,6 +98,7 @@ def _row(
         parent.name,
         features,
         flags=flags,
+        idle=frozenset(idle.split()),
     )
 
 
@@ -117,7 +124,7 @@ _ZEN4: Final = _row("znver4", "znver4", 512, 32, _MIB, "AMD Zen 4 and later", _V
 _SAPPHIRE_RAPIDS: Final = _row(
     "sapphirerapids", "sapphirerapids", 512, 32, 2 * _MIB, "Intel Sapphire Rapids and later", _V4,
     more=f"{_SERVER} avx512fp16 avxvnni",
-    flags=_WIDE,
+    flags=_WIDE, idle="avx512bf16",
 )  # fmt: skip
 _N1: Final = _row(
     "neoverse-n1", "neoverse_n1", 128, 32, _MIB, "Armv8.2 servers: Graviton 2, Ampere Altra",

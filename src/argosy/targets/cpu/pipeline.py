@@ -14,8 +14,10 @@ from argosy.passes.fold_scales import FoldScales
 from argosy.passes.fuse_loops import FuseLoops
 from argosy.passes.hoist_constant_steps import HoistConstantSteps
 from argosy.passes.lower_einsum import LowerEinsum
+from argosy.passes.lower_precision import LowerPrecision
 from argosy.passes.lower_quantize import LowerQuantize
 from argosy.passes.manager import Phase
+from argosy.targets.cpu.arch import CpuArch
 
 __all__ = ["PIPELINE", "pipeline"]
 
@@ -31,14 +33,27 @@ PIPELINE: Final[Sequence[Phase]] = (
 )
 
 
-def pipeline(options: CompileOptions) -> Sequence[Phase]:
-    """The phases for some options: exact sums are rounded where the model says, exact quotients are divided."""
-    if options.accuracy != "exact":
-        return PIPELINE
-    return [
-        replace(
-            phase, passes=tuple(LowerQuantize(exact=True) if p.name == "lower_quantize" else p for p in phase.passes)
-        )
-        for phase in PIPELINE
-        if phase.name != "weights"
-    ]
+_SHORT: Final = {"fp16": "float16", "bf16": "bfloat16"}
+
+
+def pipeline(options: CompileOptions, arch: CpuArch) -> Sequence[Phase]:
+    """The phases for some options and a level.
+
+    Exact sums are rounded where the model says, exact quotients are divided. A short precision is that of weights, and
+    of all that products read where the level multiplies it faster.
+    """
+    phases = list(PIPELINE)
+    if options.accuracy == "exact":
+        phases = [
+            replace(
+                phase,
+                passes=tuple(LowerQuantize(exact=True) if p.name == "lower_quantize" else p for p in phase.passes),
+            )
+            for phase in phases
+            if phase.name != "weights"
+        ]
+    if options.precision in _SHORT:
+        pairs = options.precision == "bf16" and (arch.gains("avx512bf16") or arch.gains("bf16"))
+        lower = LowerPrecision(_SHORT[options.precision], weights_only=not pairs)
+        phases.insert(len(phases) - 1, Phase("short", (lower, FoldConstants(dequantizes=True), EliminateCommon())))
+    return phases

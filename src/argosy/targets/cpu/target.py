@@ -10,7 +10,7 @@ import msgspec
 
 from argosy.artifact.artifact import CompiledVariant
 from argosy.artifact.manifest import VariantRecord, variant_key
-from argosy.errors import CompileError, UsageError
+from argosy.errors import UsageError
 from argosy.ir.module import Module
 from argosy.options import CompileOptions
 from argosy.passes.manager import Phase
@@ -62,16 +62,10 @@ class CpuTarget(Target):
         return bool(self.level)
 
     def pipeline(self, options: CompileOptions) -> Sequence[Phase]:
-        return pipeline(options)
+        return pipeline(options, self.row)
 
     def lower(self, module: Module, options: CompileOptions) -> Lowered:
         row = self.row
-        if options.precision != "fp32":
-            raise CompileError(
-                f"the CPU target computes in fp32 in this version, {options.precision} was asked for",
-                where=row.name,
-                hint="leave the precision out; a model's own short floats are kept",
-            )
         lowered = lower_module(module, row, options)
         entries: dict[str, bytes] = {}
         if lowered.kernels:

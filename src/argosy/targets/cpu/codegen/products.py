@@ -88,9 +88,9 @@ def _bytes(arch: CpuArch, left: DType, right: DType) -> Products:
 
 def _pairs(arch: CpuArch) -> str:
     """C that multiplies pairs of bfloat16; empty where the level has no instruction for it."""
-    if arch.has("avx512bf16"):
+    if arch.gains("avx512bf16"):
         return _PAIRS
-    if arch.has("bf16"):
+    if arch.gains("bf16"):
         return _QUARTERS.format(name="bfdot", element="8h", kind="float32", first="a", second="b", function="dot_pairs")
     return ""
 

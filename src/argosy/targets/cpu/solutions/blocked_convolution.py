@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from argosy.ir.dtype import FLOAT32, INT32
 from argosy.ir.module import Instruction, Module, Value
@@ -58,14 +58,16 @@ class _BlockedConvolution(Solution):
     """What the ways to convolve blocked images share: their conditions, and all but the kernel itself."""
 
     anchors = frozenset({"conv"})
+    takes_short: ClassVar[bool] = False
+    """Whether operands and result may be short floats."""
 
     def applies(self, problem: Problem) -> str:
         anchor = problem.anchor_instruction
         kinds = [value.dtype for value in (*anchor.operands, anchor.result()) if value is not None]
         try:
-            if any(kind is not FLOAT32 for kind in kinds) and not (
-                self.takes_codes(problem) and kinds[0] in BYTES and kinds[1] in BYTES and kinds[2:] == [INT32]
-            ):
+            codes = kinds[0] in BYTES and kinds[1] in BYTES and kinds[2:] == [INT32]
+            floats = all(kind is FLOAT32 or (self.takes_short and kind.compute is FLOAT32) for kind in kinds)
+            if not floats and not (codes and self.takes_codes(problem)):
                 return f"there are no tiles of {', '.join(map(str, kinds))}"
             images_of(part_of(problem.module, [problem.module.results[0]], {anchor}).module, anchor.result())
             return self.declines(problem)
@@ -100,6 +102,8 @@ class _BlockedConvolution(Solution):
             return None
         anchor = problem.anchor_instruction
         halo = self.halo(problem, self.configs(problem)[0])
+        if halo.dtype is not _slid(anchor).dtype:
+            return None  # it is widened on the way
         liked = preferred_source(problem.module, _slid(anchor), index, halo)
         if liked is not None:
             return liked if isinstance(liked, Blocked) else None
@@ -132,6 +136,7 @@ class DirectConvolution(_BlockedConvolution):
 
     name = "direct convolution"
     rank = 1
+    takes_short = True
 
     def declines(self, problem: Problem) -> str:
         window = Window.of(problem.anchor_instruction)
@@ -153,7 +158,7 @@ class DirectConvolution(_BlockedConvolution):
         return sorted(tiles, key=lambda tile: (_multiplications(window, tile), -tile.columns))
 
     def halo(self, problem: Problem, config: Tile) -> Blocked | Planar:
-        return Window.of(problem.anchor_instruction).halo
+        return replace(Window.of(problem.anchor_instruction).halo, dtype=_products(problem).left)
 
     def weights(self, problem: Problem, config: Tile, steps: Steps) -> int:
         weight = present(problem.anchor_instruction, 1)
@@ -178,6 +183,7 @@ class PlanarConvolution(DirectConvolution):
 
     name = "planar convolution"
     rank = 3
+    takes_short = False
 
     def takes_codes(self, problem: Problem) -> bool:
         return False
@@ -204,6 +210,7 @@ class DepthwiseConvolution(_BlockedConvolution):
 
     name = "depthwise convolution"
     rank = 3
+    takes_short = True
 
     def declines(self, problem: Problem) -> str:
         window = Window.of(problem.anchor_instruction)
@@ -311,7 +318,7 @@ class TransposedConvolution(_BlockedConvolution):
 def _products(problem: Problem) -> Products:
     """What a tile of a convolution multiplies; images are not packed anew, so codes are turned over while read."""
     anchor = problem.anchor_instruction
-    kinds = (present(anchor, 0).dtype, present(anchor, 1).dtype, anchor.result().dtype)
+    kinds = (present(anchor, 0).dtype, present(anchor, 1).dtype, anchor.result().dtype.compute)
     products = products_for(problem.arch, *kinds)
     return replace(products, reading=products.flip)
 

@@ -1,0 +1,66 @@
+"""Matrix products and convolutions of float32 take their operands in a short float; sums and all else stay float32.
+
+    dot(a, b) = dot[float32](convert(a), convert(b))
+
+So weights are stored short, and so is what lies between products where nothing else reads it; with `weights_only`
+that stays as it is. Softmax, the moments of norms, exponentials, powers and reductions are no products: their error
+would grow with the type's. Inputs and outputs keep their types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from argosy.ir.builder import Builder
+from argosy.ir.dtype import FLOAT32, DType, dtype
+from argosy.ir.module import Constant, Instruction, Module, Value
+from argosy.ir.types import TensorType
+from argosy.ops.convolution import Conv
+from argosy.ops.matmul import Dot
+from argosy.passes.manager import PassContext, register_pass
+from argosy.rewrite.rebuild import Change, transform
+
+__all__ = ["LowerPrecision"]
+
+
+@register_pass
+@dataclass(frozen=True, slots=True)
+class LowerPrecision:
+    """Products with operands of the element type called `element`, or with weights of it."""
+
+    name = "lower_precision"
+    element: str = "bfloat16"
+    weights_only: bool = False
+
+    def run(self, module: Module, context: PassContext) -> Module:
+        """The module with its products of float32 as products of the short float."""
+        return transform(module, self._change, context.namer)
+
+    def _change(self) -> Change:
+        kind = dtype(self.element)
+        steady: set[Instruction] = set()
+
+        def change(build: Builder, instruction: Instruction) -> Sequence[Value] | None:
+            operands = [operand.instruction for operand in instruction.operands if operand is not None]
+            if operands and all(isinstance(operand.op, Constant) or operand in steady for operand in operands):
+                steady.add(instruction)
+            return self._lower(build, instruction, kind, steady)
+
+        return change
+
+    def _lower(
+        self, build: Builder, instruction: Instruction, kind: DType, steady: set[Instruction]
+    ) -> Sequence[Value] | None:
+        op, operands = instruction.op, list(instruction.operands)
+        if not isinstance(op, (Dot, Conv)):
+            return None
+        for place, value in enumerate(operands[:2]):
+            if value is None or not isinstance(value.type, TensorType) or value.dtype is not FLOAT32:
+                return None
+            weight = isinstance(value.instruction.op, Constant) or value.instruction in steady
+            if weight or not self.weights_only:
+                operands[place] = build.convert(value, kind)
+        if tuple(operands) == instruction.operands:
+            return None
+        return [build.add(replace(op, dtype=FLOAT32), *operands)]
