@@ -9,6 +9,7 @@ import numpy as np
 import onnx
 import onnxruntime as ort
 import pytest
+from onnx import helper
 
 from tests.conformance.baseline import read
 from tests.conformance.cases import find_case
@@ -60,3 +61,23 @@ def test_a_whole_model_agrees(machine: Machine, level: str, monkeypatch: pytest.
     for name, expected in zip(found, session.run(None, feeds), strict=True):
         assert np.abs(found[name] - expected).max() <= 1e-3 * np.abs(expected).max()
     assert made[0].calls > 0  # it did run there
+
+
+@pytest.mark.parametrize("level", ["neoverse-n1", "neoverse-v1"])
+@pytest.mark.parametrize("left", ["uint8", "int8"])
+@pytest.mark.parametrize("right", ["uint8", "int8"])
+def test_products_of_bytes(machine: Machine, level: str, left: str, right: str) -> None:
+    """By the instructions for four products at a time, for signs that a level has an instruction for and others."""
+    random = np.random.default_rng(3)
+    a, b = (
+        random.integers(np.iinfo(kind).min, np.iinfo(kind).max, shape, endpoint=True).astype(kind)
+        for kind, shape in ((left, (19, 45)), (right, (45, 37)))
+    )
+    values = [
+        helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(value.dtype), value.shape)
+        for name, value in (("a", a), ("b", b), ("y", np.zeros((19, 37), np.int32)))
+    ]
+    graph = helper.make_graph([helper.make_node("MatMulInteger", ["a", "b"], ["y"])], "g", values[:2], values[2:])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    found = EmulatedRunner(machine, level).prepare(model)({"a": a, "b": b})
+    np.testing.assert_array_equal(next(iter(found.values())), a.astype(np.int64) @ b.astype(np.int64))
