@@ -141,3 +141,11 @@ def test_reverse_sequence(batch: int, time: int) -> None:
         part[:length] = part[:length][::-1].copy()
     (found,) = apply(ReverseSequence(batch, time), tensor("int64", 3, 4, 2), lengths, feeds=[x])
     np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("x", [(3, 4), (3, 4, 0)])
+@pytest.mark.parametrize("length", [-1, 4, 16, 2**62])
+def test_reverse_sequence_of_more_steps_than_there_are(x: tuple[int, ...], length: int) -> None:
+    op = ReverseSequence(1, 0)
+    with pytest.raises(ModelError, match=f"sequence_lens has {length}, expected 0 to the 3 steps of axis 0"):
+        op.evaluate(np.zeros(x, np.float32), np.array([0, 3, length, 1]))

@@ -152,3 +152,13 @@ def test_shapes_are_known_while_compiling() -> None:
     stretched = builder.add(Broadcast((3, 1)), head)
     assert stretched.known is not None
     assert stretched.known.shape == (3, 1)
+
+
+@pytest.mark.parametrize("repeats", [(2, 29, 2**62, 64), (2**62, 2, 1, 1), (1, 1, 1, 2**63), (2**62, 2**62, 0, 1)])
+@pytest.mark.parametrize("as_operand", [True, False])
+def test_more_repeats_than_memory_can_be(repeats: tuple[int, ...], as_operand: bool) -> None:
+    """numpy would crash, so none of its own checks may be relied upon."""
+    x = np.ones((1, 2, 3, 4), np.float32)
+    op, more = (Tile(), [np.array(repeats, np.uint64)]) if as_operand else (Tile(repeats), [])
+    with pytest.raises(ModelError, match=r"repeats of \[1, 2, 3, 4\] make \[.*\], too large"):
+        op.evaluate(x, *more)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -19,6 +20,9 @@ from argosy.ops.operands import ints, present, shape_text, steering, unknown_dim
 from argosy.ops.shapes import normalize_axis
 
 __all__ = ["Concat", "Split", "Tile"]
+
+_MOST: Final = 2**63 - 1
+"""Bytes of an array at most: numpy does not check this where it repeats elements, and crashes."""
 
 
 @register
@@ -144,4 +148,9 @@ class Tile(Op):
         repeats = ints(self.repeats, values[1] if len(values) > 1 else None, "repeats")
         if len(repeats) != x.ndim:
             raise ModelError(f"{len(repeats)} repeats are given for a tensor of rank {x.ndim}")
+        if math.prod(max(size, 1) for size in (x.itemsize, *x.shape, *repeats)) > _MOST:
+            sizes = tuple(size * by for size, by in zip(x.shape, repeats, strict=True))
+            raise ModelError(
+                f"{shape_text(repeats)} repeats of {shape_text(x.shape)} make {shape_text(sizes)}, too large"
+            )
         return (np.tile(x, repeats),)

@@ -286,6 +286,9 @@ class ReverseSequence(Op):
     def evaluate(self, *values: Any) -> tuple[Any, ...]:
         x, lengths = np.asarray(values[0]), np.asarray(values[1])
         batch, time = normalize_axis(self.batch_axis, x.ndim), normalize_axis(self.time_axis, x.ndim)
+        outside = lengths[(lengths < 0) | (lengths > x.shape[time])]
+        if outside.size:
+            raise ModelError(f"sequence_lens has {outside[0]}, expected 0 to the {x.shape[time]} steps of axis {time}")
         steps = np.arange(x.shape[time])
         ends = lengths[:, None]
         source = np.where(steps < ends, ends - 1 - steps, steps)  # batch by time

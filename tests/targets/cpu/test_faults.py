@@ -14,7 +14,7 @@ from argosy.ir.dtype import DTYPES
 from argosy.ops.index import Compress, Gather, GatherElements, GatherND, Range, ScatterElements, ScatterND
 from argosy.ops.scan import Cumulative
 from argosy.ops.sort import TopK
-from argosy.ops.view import Reshape, Slice, Split
+from argosy.ops.view import Reshape, ReverseSequence, Slice, Split
 from tests.targets.cpu.against_ref import compiled
 
 X = np.arange(12, dtype=np.float32).reshape(3, 4)
@@ -50,6 +50,14 @@ CASES: dict[str, tuple[Build, list[Any]]] = {
         [X, np.array([False, True, False, True])],
     ),
     "cumulative": (lambda b, x, a: b.add(Cumulative("sum"), x, a, source="node"), [X, ints(2)]),
+    "reverse_sequence": (
+        lambda b, x, n: b.add(ReverseSequence(0, 1), x, n, source="node"),
+        [X, ints(4, 5, 0)],
+    ),
+    "reverse_sequence below": (
+        lambda b, x, n: b.add(ReverseSequence(0, 1), x, n, source="node"),
+        [X, ints(4, -1, 0)],
+    ),
     "range by 0": (
         lambda b, *steps: b.add(Range(), *steps, source="node"),
         [np.array(value, np.int64) for value in (0, 5, 0)],

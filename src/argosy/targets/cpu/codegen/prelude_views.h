@@ -33,6 +33,16 @@ INLINE int64 slice_count(int64 start, int64 end, int64 step, int64 size, void *s
     return first > end ? (int64)((uint64)(first - end - 1) / (0 - (uint64)step)) + 1 : 0;
 }
 
+/* Where the element at `step` of a sequence comes from whose first `length` elements are reversed. A length outside
+ * the axis is reported, and nothing is reversed. */
+INLINE int64 reversed_step(int64 step, int64 length, int64 size, void *scratch) {
+    if (length < 0 || length > size) {
+        argosy_fail(scratch, ARGOSY_VALUE, length);
+        return step;
+    }
+    return step < length ? length - 1 - step : step;
+}
+
 /* One dim of a broadcast of two shapes; `axis` is reported where they do not fit. */
 INLINE int64 broadcast_size(int64 left, int64 right, int64 axis, void *scratch) {
     if (left == right || right == 1) return left;

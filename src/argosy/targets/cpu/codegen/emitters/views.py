@@ -60,7 +60,8 @@ def _reverse_sequence(elements: Elements, instruction: Instruction, access: Acce
     batch, time = normalize_axis(op.batch_axis, x.rank), normalize_axis(op.time_axis, x.rank)
     length = elements.of(lengths, axes_access(access.extents, lengths.shape, [access.indices[batch]]))
     step = elements.position(access.indices[time])
-    backwards = elements.local(f"{step} < (int64){length} ? (int64){length} - 1 - {step} : {step}", 0)
+    size = elements.text.dim(x.shape[time])
+    backwards = elements.local(f"reversed_step({step}, (int64){length}, {size}, scratch)", 0)
     indices = list(identity(x.shape).indices)
     indices[time] = backwards
     return elements.of(x, elements.compose(access, axes_access(x.shape, x.shape, indices)))
