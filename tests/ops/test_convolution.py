@@ -155,6 +155,9 @@ def test_the_transpose_of_a_convolution(op: ConvTranspose, size: int) -> None:
         (Conv((1,), (0, 0), (1,), 2), tensor("float32", 1, 4, 5), tensor("float32", 3, 2, 3), "3 output .* 2 groups"),
         (Conv((1,), (0, 0), (1,)), tensor("float32", 1, 2, 5, 5), tensor("float32", 3, 2, 3), "one rank, 3 or more"),
         (ConvTranspose((1,), (0, 0), (1,)), tensor("float32", 1, 2, 5), tensor("float32", 3, 4, 3), "is for 3"),
+        (ConvTranspose((1,), (0, 0), (1,), 0), tensor("float32", 1, 3, 5), tensor("float32", 3, 4, 3), "3 .* 0 groups"),
+        (ConvTranspose((1,), (0, 0), (1,), -1), tensor("float32", 1, 3, 5), tensor("float32", 3, 4, 3), "-1 groups"),
+        (ConvTranspose((1,), (0, 0), (1,), 2), tensor("float32", 1, 3, 5), tensor("float32", 3, 4, 3), "3 .* 2 groups"),
     ],
 )  # fmt: skip
 def test_contradictions_are_named(op: Any, x: Any, w: Any, words: str) -> None:

@@ -178,6 +178,8 @@ class ConvTranspose(Op):
         x, weight, bias = _operands(operands, self.name)
         result = product_dtype(x, weight, self.dtype)
         channels, outputs = weight.shape[:2] if weight.rank > 1 else (0, 0)
+        if self.group < 1 or (isinstance(channels, int) and channels % self.group):
+            raise ModelError(f"{channels} input channels do not divide into {self.group} groups")
         outputs = outputs * self.group
         _check_operands(x, weight, bias, result, channels, outputs)
         spatial = x.rank - 2
