@@ -54,6 +54,8 @@ class Pool(Op):
             raise ModelError(f"there is no pooling {self.kind!r} with auto_pad {self.auto_pad!r}")
         if not (x.dtype.is_float or (self.kind == "max" and x.dtype.is_integer)):
             raise ModelError(f"{self.kind} pooling is not defined for {x.dtype}")
+        if self.kind == "lp" and self.p < 1:
+            raise ModelError(f"p is {self.p}, expected a positive number")
         if x.rank < 3:
             raise ModelError(f"pooling needs rank 3 or more, found {x.type}")
         check_windows(x.rank - 2, self.kernel, self.strides, self.dilations, self.pads)

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from argosy.errors import ModelError, UnsupportedError
 from tests.frontends.onnx.against_onnxruntime import assert_agrees
-from tests.frontends.onnx.one_node import run
+from tests.frontends.onnx.one_node import program, run
 
 Array = NDArray[Any]
 X = np.random.default_rng(0).standard_normal((2, 3, 8, 7)).astype(np.float32)
@@ -67,6 +68,22 @@ def test_global_pools(op: str) -> None:
 
 def test_lp_pool_of_opset_1_has_a_float_p() -> None:
     np.testing.assert_allclose(run("GlobalLpPool", X, opset=1, p=1.0), np.abs(X).sum((2, 3), keepdims=True), rtol=1e-5)
+    whole = list(X.shape[2:])
+    found = run("LpPool", X, opset=1, p=3.0, kernel_shape=whole)
+    np.testing.assert_allclose(found, (np.abs(X) ** 3).sum((2, 3), keepdims=True) ** (1 / 3), rtol=1e-5)
+
+
+@pytest.mark.parametrize("op", ["LpPool", "GlobalLpPool"])
+@pytest.mark.parametrize("p", [float("inf"), float("nan"), -1.0, 0.0, 0, -1])
+def test_norms_that_there_are_not(op: str, p: float) -> None:
+    options: Any = {"kernel_shape": [2, 2]} if op == "LpPool" else {}
+    with pytest.raises(ModelError, match=rf"{op} \(node 0 → 'y'\): .*p'? is {p:g}, expected a positive number"):
+        program(op, [X], opset=11 if isinstance(p, int) else 1, p=p, **options)
+
+
+def test_an_lp_pool_of_a_fraction() -> None:
+    with pytest.raises(UnsupportedError, match="attribute 'p' is 2.5, expected a whole number"):
+        program("LpPool", [X], opset=1, p=2.5, kernel_shape=[2, 2])
 
 
 @pytest.mark.parametrize("output_shape", [None, [2, 3, 9, 8]])

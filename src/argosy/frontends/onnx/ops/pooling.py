@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from argosy.frontends.onnx.node import Node
@@ -55,8 +56,14 @@ def AveragePool(node: Node) -> Value:
 @onnx_op("LpPool")
 def LpPool(node: Node) -> Value:
     """The p-norm of every window; in opset 1 `p` is a float."""
-    p = int(node.attr_float("p", 2.0)) if node.version < 2 else node.attr_int("p", 2)
-    return node.add(pool_op(node, "lp", p=p), node.input(0))
+    if node.version >= 2:
+        return node.add(pool_op(node, "lp", p=node.attr_int("p", 2)), node.input(0))
+    p = node.attr_float("p", 2.0)
+    if math.isfinite(p) and not p.is_integer():
+        node.unsupported(f"attribute 'p' is {p:g}, expected a whole number")
+    if not 0 < p < 2.0**63:
+        node.fail(f"attribute 'p' is {p:g}, expected a positive number")
+    return node.add(pool_op(node, "lp", p=int(p)), node.input(0))
 
 
 def _reduce_spatial(node: Node, kind: str, x: Value) -> Value:
@@ -79,7 +86,7 @@ def GlobalAveragePool(node: Node) -> Value:
 def GlobalLpPool(node: Node) -> Value:
     """The p-norm over all spatial axes; in opset 1 `p` is a float."""
     p = node.attr_float("p", 2.0) if node.version < 2 else float(node.attr_int("p", 2))
-    if p <= 0:
+    if not 0 < p < math.inf:
         node.fail(f"attribute 'p' is {p:g}, expected a positive number")
     x = node.input(0)
     wide = x.dtype.compute
