@@ -55,6 +55,14 @@ def test_matmul_integer_to_float_by_columns_of_a() -> None:
     np.testing.assert_allclose(found, wanted, rtol=1e-5)
 
 
+@pytest.mark.parametrize(("a", "b"), [((), (3, 2)), ((4, 3), ()), ((), ())])
+def test_matmul_integer_to_float_of_scalars(a: tuple[int, ...], b: tuple[int, ...]) -> None:
+    scale = np.array(0.5, np.float32)
+    words = rf"MatMulIntegerToFloat \(node 0 → 'y'\): {'B' if a else 'A'} is int8\[\], expected rank 1 or more"
+    with pytest.raises(ModelError, match=words):
+        program("MatMulIntegerToFloat", [np.zeros(a, np.int8), np.zeros(b, np.int8), scale, scale], **MS)
+
+
 @pytest.mark.parametrize("kind", [np.uint8, np.int8])
 def test_dynamic_quantize_matmul(kind: Any) -> None:
     a, b = floats(3, 8), bytes_of(kind, 8, 5)

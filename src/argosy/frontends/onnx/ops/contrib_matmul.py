@@ -52,6 +52,9 @@ def MatMulIntegerToFloat(node: Node) -> Value:
     """
     a, b = node.input(0), node.input(1)
     a_scale, b_scale, a_zero, b_zero = node.input(2), node.input(3), node.optional(4), node.optional(5)
+    for what, matrix in (("A", a), ("B", b)):
+        if matrix.rank < 1:
+            node.fail(f"{what} is {matrix.type}, expected rank 1 or more")
     for what, parameter, matrix in (
         ("a_scale", a_scale, a), ("b_scale", b_scale, b), ("a_zero_point", a_zero, a), ("b_zero_point", b_zero, b),
     ):  # fmt: skip
