@@ -19,6 +19,15 @@ RANGES = {
 }  # fmt: skip
 
 
+@pytest.mark.parametrize("size", [4, 5, 2**62])
+def test_a_block_may_be_longer_than_its_axis(size: int) -> None:
+    x, scale = np.arange(12, dtype=np.float32).reshape(3, 4), np.array([[1], [2], [4]], np.float32)
+    (codes,) = apply(
+        Quantize(UINT8, 1, block_size=size), tensor("float32", 3, 4), tensor("float32", 3, 1), feeds=[x, scale]
+    )
+    np.testing.assert_array_equal(codes, np.rint(x / scale).astype(np.uint8))
+
+
 @pytest.mark.parametrize("name", RANGES)
 def test_integers_round_half_to_even_and_saturate(name: str) -> None:
     low, high = RANGES[name]

@@ -59,7 +59,7 @@ def _spread(parameter: Array, shape: tuple[int, ...], axis: int, block_size: int
     if not block_size:
         return parameter.reshape([-1 if place == axis % len(shape) else 1 for place in range(len(shape))])
     axis %= len(shape)
-    spread = np.repeat(parameter, block_size, axis=axis)
+    spread = np.repeat(parameter, min(block_size, shape[axis]), axis=axis)
     cut: tuple[Any, ...] = (*[slice(None)] * axis, slice(shape[axis]))
     return spread[cut]
 
