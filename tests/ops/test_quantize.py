@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 from argosy.errors import ModelError
+from argosy.ir import Builder, Symbol, TensorType, symbol_dim
 from argosy.ir.dtype import DTYPES, FLOAT32, UINT8
+from argosy.ops.demands import demands_of
 from argosy.ops.quantize import Dequantize, Quantize
 from tests.ops.agreement import apply, infer, tensor
 
@@ -83,6 +85,18 @@ def test_blocks_may_end_early(size: int) -> None:
     kinds = tensor("int8", 2, "n"), tensor("float32", 2, "m")
     (found,) = apply(Dequantize(FLOAT32, 1, 2), *kinds, feeds=[x, scale])
     np.testing.assert_array_equal(found, x * np.repeat(scale, 2, 1)[:, :size])
+
+
+def test_blocks_of_a_vector_whose_sizes_only_the_run_knows() -> None:
+    """The scale is no number for all elements, though it may have one element: its size is that of the blocks."""
+    x, scale = np.arange(6, dtype=np.int8), np.array([1, 2, 4], np.float32)
+    build = Builder()
+    n = symbol_dim(Symbol("n"))
+    kinds = [TensorType(DTYPES["int8"], (2 * n,)), TensorType(FLOAT32, (n,))]
+    value = build.add(Dequantize(FLOAT32, -1, 2), *(build.parameter(f"x{place}", k) for place, k in enumerate(kinds)))
+    assert demands_of(value.instruction) == ()
+    (found,) = apply(Dequantize(FLOAT32, -1, 2), *kinds, feeds=[x, scale])
+    np.testing.assert_array_equal(found, x * np.repeat(scale, 2))
 
 
 def test_int32_loses_no_digits_before_the_zero_point_is_taken_off() -> None:

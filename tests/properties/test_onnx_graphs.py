@@ -24,7 +24,7 @@ def run(numbers: range, target: str = "ref") -> Counter[str]:
         assert verdict.kind != "differs", f"graph {number} of {', '.join(verdict.ops)}: {verdict.why}"
         verdicts[verdict.kind] += 1
     assert verdicts["agrees"] >= 0.85 * len(numbers), "ONNX Runtime runs too few of them"
-    assert verdicts["amplified"] <= max(0.01 * len(numbers), 1)
+    assert verdicts["amplified"] <= 0.01 * len(numbers) + 2, "one in a hundred, and what chance brings to a small batch"
     return verdicts
 
 

@@ -33,9 +33,10 @@ def _check(x: Value, scale: Value, zero_point: Value | None, axis: int, block_si
 
 def _check_shape(what: str, x: Value, parameter: Value, axis: int, block_size: int) -> None:
     shape = parameter.shape
-    if len(shape) == 0 or (len(shape) == 1 and equal(shape[0], 1) is not False):
-        if len(shape) == 1 and not equal(shape[0], 1):
-            demand_broadcast(shape[0], x.shape[normalize_axis(axis, x.rank)], axis)
+    if len(shape) == 0 or (len(shape) == 1 and equal(shape[0], 1)):
+        return
+    if len(shape) == 1 and equal(shape[0], 1) is None and not (block_size and x.rank == 1):
+        demand_broadcast(shape[0], x.shape[normalize_axis(axis, x.rank)], axis)
         return
     axis = normalize_axis(axis, x.rank)
     if not block_size:

@@ -102,7 +102,7 @@ def test_zip_map_of_another_size_is_refused() -> None:
     with pytest.raises(ModelError, match="2 keys are given for 3 values in a row"):
         load(pipeline([wrong], {"x": tensor_type(FLOAT, ["n", 3])}, {"z": kind}))
     made = pipeline([wrong], {"x": tensor_type(FLOAT, ["n", "c"])}, {"z": kind})
-    with pytest.raises(ModelError, match=r"2 keys are given for values of the shape \[1, 3\]"):
+    with pytest.raises(UsageError, match=r"2 keys are given for values of the shape \[1, 3\]"):
         ours(made, {"x": np.zeros((1, 3), np.float32)})
 
 
@@ -163,7 +163,7 @@ def test_cast_map_to_a_place_that_is_not_there(key: int) -> None:
         {"x": map_type(INT64, FLOAT)},
         {"y": tensor_type(FLOAT, [1, 6])},
     )
-    with pytest.raises(ModelError, match=f"the map has keys from {key} to {key}, expected 0 to 5"):
+    with pytest.raises(UsageError, match=f"the map has keys from {key} to {key}, expected 0 to 5"):
         ours(made, {"x": {key: 1.0}})
 
 

@@ -138,3 +138,13 @@ def test_a_branch_reads_what_was_prepared() -> None:
     (table,) = [i.op.literal.array() for i in module.instructions if i.op.name == "constant" and i.types[0].rank == 2]  # type: ignore[attr-defined,union-attr]
     np.testing.assert_array_equal(session.run({"flag": np.array(False)})["y"], table.max(0))
     np.testing.assert_allclose(session.run({"flag": np.array(True)})["y"], table[-1] * ROWS, 1e-5)
+
+
+def test_what_has_no_elements_but_a_size_of_the_run_belongs_to_the_run() -> None:
+    build = Builder()
+    size = build.tensor_parameter("x", "float32", ["n"]).shape[0]
+    empty = build.add(Broadcast((0, size)), build.constant(np.zeros((0, 1), np.float32)))
+    module = build.module({"y": build.pointwise("neg", build.add(Transpose((1, 0)), empty))})
+    artifact, _, kept = compiled(module)
+    assert kept == 0
+    assert argosy.Session(artifact, device="cpu").run({"x": floats(3)})["y"].shape == (3, 0)

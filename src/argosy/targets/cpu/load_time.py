@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
@@ -13,7 +14,6 @@ from argosy.artifact.lifetimes import lifetimes, root_of
 from argosy.artifact.plan import Block, BufferRecord
 from argosy.ir.module import Instruction, Value
 from argosy.ir.types import TensorType
-from argosy.ops.shapes import product
 from argosy.targets.cpu.codegen import scalar
 from argosy.targets.cpu.codegen.kernel import Kernel
 
@@ -42,8 +42,8 @@ def _bytes(value: Value) -> int | None:
     kind = value.type
     if not isinstance(kind, TensorType) or kind.dims is None or kind.dtype.kind == "string":
         return None
-    elements = product(kind.dims)
-    return kind.dtype.byte_size(elements) if isinstance(elements, int) else None
+    sizes = [size for size in kind.dims if isinstance(size, int)]  # none times an unknown size is unknown too
+    return kind.dtype.byte_size(math.prod(sizes)) if len(sizes) == len(kind.dims) else None
 
 
 def may_fail(kernel: Kernel) -> bool:
