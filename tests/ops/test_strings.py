@@ -151,3 +151,32 @@ def test_ngrams(skips: int, element: str) -> None:
     np.testing.assert_array_equal(scaled, found * weights[::-1])
     once = CountNGrams("IDF", (0, 2, 6), 1, 3, skips).evaluate(rows[0], pool, columns, weights)[0]
     np.testing.assert_array_equal(once, np.minimum(found[0], 1) * weights[::-1])
+
+
+@pytest.mark.parametrize(
+    ("starts", "columns", "weights", "message"),
+    [
+        ((0, 2), [0, 1, 2], None, r"tokens 2 to 7 of 7 are no list of n-grams of 2"),
+        ((0, 9), [0, 1, 2, 3, 4], None, r"tokens 9 to 7 of 7 are no list of n-grams of 2"),
+        ((3, 1), [0, 1, 2, 3, 4], None, r"tokens 3 to 1 of 7 are no list of n-grams of 1"),
+        ((-1, 3), [0, 1, 2, 3, 4], None, r"tokens -1 to 3 of 7"),
+        ((0, 3), [0, 1, 2, 3], None, "4 columns are given for 5 n-grams"),
+        ((0, 3), [0, 1, 2, 3, -1], None, "an n-gram has the column -1, expected 0 or more"),
+        ((0, 3), [0, 1, 2, 3, 4], [1.0], r"the weights have the shape \[1\]"),
+        ((0, 3), [0, 1, 2, 3, 4], [1.0] * 6, r"the weights have the shape \[6\]"),
+    ],
+)
+def test_pools_that_are_no_lists_of_n_grams(
+    starts: tuple[int, ...], columns: list[int], weights: list[float] | None, message: str
+) -> None:
+    pool = np.array([1, 2, 3, 1, 2, 2, 3])
+    operands = [pool, np.array(columns), *([] if weights is None else [np.array(weights, np.float32)])]
+    with pytest.raises(ModelError, match=message):
+        infer(CountNGrams("TFIDF", starts, 1, 2, 0), tensor("int64", "n", "t"), *operands)
+
+
+def test_more_skips_than_tokens() -> None:
+    pool, columns, rows = np.array([1, 2]), np.array([0]), np.array([[1, 3, 2, 1, 1, 2, 2]])
+    (found,) = apply(CountNGrams("TF", (0, 0), 2, 2, 2**62), tensor("int64", "n", "t"), pool, columns, feeds=[rows])
+    pairs = [(first, second) for at, first in enumerate(rows[0]) for second in rows[0, at + 1 :]]
+    np.testing.assert_array_equal(found, [[pairs.count((1, 2))]])

@@ -11,8 +11,9 @@ from argosy.errors import ModelError
 from argosy.ir.dtype import FLOAT32, INT64, Array
 from argosy.ir.module import Value
 from argosy.ir.op import Op, fresh, register
-from argosy.ir.types import TensorType, Type
-from argosy.ops.operands import present, steering
+from argosy.ir.types import Dims, TensorType, Type
+from argosy.ops.demands import demand_room, differ
+from argosy.ops.operands import present, shape_text, steering
 
 __all__ = ["CountNGrams"]
 
@@ -39,9 +40,28 @@ class CountNGrams(Op):
         x, columns = present(operands[0]).tensor, steering(None, operands[2])
         if x.rank not in (1, 2):
             raise ModelError(f"the tokens are {x}, expected rank 1 or 2")
+        self._check(*(None if operand is None else operand.shape for operand in (*operands, None)[1:4]))
         numbers = [column for column in columns or () if isinstance(column, int)]
+        if numbers and min(numbers) < 0:
+            raise ModelError(f"an n-gram has the column {min(numbers)}, expected 0 or more")
         width = max(numbers) + 1 if numbers else fresh("columns")
         return (TensorType(FLOAT32, (*x.shape[:-1], width)),)
+
+    def _check(self, pool: Dims | None, columns: Dims | None, weights: Dims | None) -> None:
+        """Raise ModelError where the pool is not cut between n-grams, or one has no column or no weight."""
+        if pool is None or columns is None or len(pool) != 1 or len(columns) != 1 or not isinstance(pool[0], int):
+            raise ModelError(f"the pool is {pool}, its columns {columns}, expected lists, the pool of a known length")
+        grams = 0
+        ends = (*self.starts[1:], pool[0])
+        for length, (start, end) in enumerate(zip(self.starts, ends, strict=False), start=1):
+            if not 0 <= start <= end or (end - start) % length:
+                raise ModelError(f"tokens {start} to {end} of {pool[0]} are no list of n-grams of {length}")
+            grams += (end - start) // length
+        demand_room(columns[0] - grams)
+        if isinstance(columns[0], int) and columns[0] < grams:
+            raise ModelError(f"{columns[0]} columns are given for {grams} n-grams")
+        if weights is not None and (len(weights) != 1 or differ(weights[0], columns[0])):
+            raise ModelError(f"the weights have the shape {shape_text(weights)}, expected one for each of the columns")
 
     def infer_unranked(self, *operands: Value | None) -> tuple[Type, ...]:
         return (TensorType(FLOAT32, None),)
@@ -52,6 +72,8 @@ class CountNGrams(Op):
         rows = x if x.ndim == 2 else x.reshape(1, -1)
         if pool.dtype.kind != "O":
             rows = rows.astype(np.int64)
+        if columns.min(initial=0) < 0:
+            raise ModelError(f"an n-gram has the column {columns.min()}, expected 0 or more")
         counts = np.zeros((rows.shape[0], int(columns.max(initial=-1)) + 1), np.float32)
         known, pool_ids = np.unique(pool, return_inverse=True)
         tokens = _look_up(known, rows)
@@ -61,7 +83,7 @@ class CountNGrams(Op):
             grams = pool_ids.reshape(-1)[start:end].reshape(-1, size)
             if self.shortest <= size <= self.longest and len(grams):
                 places = columns[first_gram : first_gram + len(grams)]
-                for skip in range((self.skips if size > 1 else 0) + 1):
+                for skip in range((min(self.skips, rows.shape[1]) if size > 1 else 0) + 1):
                     self._count(tokens, grams, known.size, skip + 1, places, counts)
             first_gram += len(grams)
         if self.mode == "IDF":

@@ -16,6 +16,7 @@ from argosy.ir.dtype import Array, DType
 from argosy.ir.module import Value
 from argosy.ir.op import Op, register
 from argosy.ir.types import TensorType, Type
+from argosy.ops.demands import demand_room
 from argosy.ops.operands import present
 
 __all__ = ["AGGREGATES", "LEAF", "MODES", "TreeEnsemble"]
@@ -42,7 +43,8 @@ class TreeEnsemble(Op):
 
     Operands: x; of each node, its feature, split, mode, true child, false child, and whether NaN takes the true
     branch; the root of each tree; of each node, where its weights begin (and one end more); of each weight, its
-    target and value. The result is [N, targets]; a target without a weight is 0. `depth` bounds the number of steps.
+    target and value. The result is [N, targets]; a target without a weight is 0. `depth` bounds the number of steps,
+    `columns` is how many features x must have.
     """
 
     name = "tree_ensemble"
@@ -50,6 +52,7 @@ class TreeEnsemble(Op):
     targets: int
     depth: int
     dtype: DType
+    columns: int = 0
 
     def infer(self, *operands: Value | None) -> tuple[Type, ...]:
         x = present(operands[0]).tensor
@@ -57,6 +60,9 @@ class TreeEnsemble(Op):
             raise ModelError(f"the aggregate is {self.aggregate!r}, expected one of {', '.join(AGGREGATES)}")
         if len(x.shape) != 2:
             raise ModelError(f"the input of a tree ensemble has rank {len(x.shape)}, expected 2 (rows, features)")
+        if isinstance(x.shape[1], int) and x.shape[1] < self.columns:
+            raise ModelError(f"a node asks for feature {self.columns - 1}, x has {x.shape[1]}")
+        demand_room(x.shape[1] - self.columns, 1)
         return (TensorType(self.dtype, (x.shape[0], self.targets)),)
 
     def infer_unranked(self, *operands: Value | None) -> tuple[Type, ...]:

@@ -214,3 +214,40 @@ def test_a_cycle_is_refused() -> None:
     branches["nodes_truenodeids"] = [1, 5, 0]
     with pytest.raises(ModelError, match=r"a node outside 0\.\.2"):
         load(model("TreeEnsembleRegressor", {"y": TensorProto.FLOAT}, np.float32, **branches))
+
+
+@pytest.mark.parametrize("columns", [1, 3, 4, "c"])
+@pytest.mark.parametrize("feature", [-1, 3, 2**40])
+def test_a_feature_that_there_is_not(columns: int | str, feature: int) -> None:
+    branches: dict[str, Any] = {
+        "nodes_treeids": [0, 0],
+        "nodes_nodeids": [0, 1],
+        "nodes_featureids": [feature, 99],  # of a leaf it means nothing
+        "nodes_values": [0.5, 0.0],
+        "nodes_modes": ["BRANCH_LEQ", "LEAF"],
+        "nodes_truenodeids": [1, 0],
+        "nodes_falsenodeids": [1, 0],
+        "target_treeids": [0],
+        "target_nodeids": [1],
+        "target_ids": [0],
+        "target_weights": [1.0],
+    }
+    made = model("TreeEnsembleRegressor", {"y": TensorProto.FLOAT}, np.float32, **branches)
+    made.graph.input[0].CopyFrom(
+        helper.make_tensor_value_info(made.graph.input[0].name, TensorProto.FLOAT, [2, columns])
+    )
+    if feature < 0:
+        with pytest.raises(ModelError, match="asks for feature -1, expected 0 or more"):
+            load(made)
+        return
+    if isinstance(columns, int) and columns <= feature:
+        with pytest.raises(ModelError, match=f"asks for feature {feature}, x has {columns}"):
+            load(made)
+        return
+    loaded, wide = load(made).main, np.zeros((2, 4), np.float32)
+    if feature == 3:
+        (found,) = Interpreter(loaded).run([wide], Env())
+        np.testing.assert_array_equal(found, [[1.0], [1.0]])
+    if columns == "c":
+        with pytest.raises(ModelError, match=f"TreeEnsembleRegressor .*: a node asks for feature {feature}, x has 3"):
+            Interpreter(loaded).run([wide[:, :3]], Env())

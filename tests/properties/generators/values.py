@@ -92,7 +92,7 @@ def tree_ensemble(draw: Draw) -> Sample:
 
     made = op(
         "tree_ensemble", aggregate=draw.one("sum", "average", "min", "max"), targets=draw.one(1, 2), depth=1,
-        dtype=draw.dtype("float32", "float64"),
+        dtype=draw.dtype("float32", "float64"), columns=draw.one(0, 1),
     )  # fmt: skip
     nodes = [
         column("int64", 0, 0, 0), column("float32", 0.5, 0, 0), column("uint8", 0, 255, 255), column("int64", 1, 1, 2),

@@ -21,6 +21,7 @@ from argosy.ops.matmul import Dot
 from argosy.ops.pooling import Pool
 from argosy.ops.quantize import Dequantize
 from argosy.ops.scatter import ScatterElements
+from argosy.ops.trees import TreeEnsemble
 from argosy.ops.view import Broadcast, Concat, Reshape, Split, Squeeze
 from tests.targets.cpu.against_ref import check, compiled
 
@@ -45,11 +46,25 @@ def conv(builder: Builder, x: Value, weight: Value) -> Value:
     return builder.add(Conv((1, 1), (0, 0, 0, 0), (1, 1)), x, weight, source="node")
 
 
+def trees(builder: Builder, x: Value) -> Value:
+    """A branch on feature 1, and two leaves."""
+    nodes = (
+        np.array([1, 0, 0]), np.zeros(3, np.float32), np.array([0, 255, 255], np.uint8), np.array([1, 1, 2]),
+        np.array([2, 1, 2]), np.zeros(3, np.bool_), np.array([0]), np.array([0, 0, 1, 2]), np.array([0, 0]),
+        np.array([1.5, -2.0], np.float32),
+    )  # fmt: skip
+    constants = [builder.constant(node) for node in nodes]
+    return builder.add(TreeEnsemble("sum", 1, 1, FLOAT32, 2), x, *constants, source="node")
+
+
 # The dims of the operands, the op, shapes that fit, and shapes that do not.
 CASES: dict[str, tuple[Sequence[Dims], Callable[..., Value], Sequence[Any], Sequence[Any]]] = {
     "pointwise": (
         [(N,), (M,)], lambda b, x, y: b.pointwise("add", x, y, source="node"), ([(2,), (2,)], [(1,), (3,)]),
         ([(2,), (3,)],),
+    ),
+    "trees": (
+        [(3, N)], trees, ([(3, 2)], [(3, 5)]), ([(3, 1)], [(3, 0)]),
     ),
     "pointwise with a number": (
         [(N, 3), (4, 1)], lambda b, x, y: b.pointwise("add", x, y, source="node"), ([(4, 3), (4, 1)], [(1, 3), (4, 1)]),

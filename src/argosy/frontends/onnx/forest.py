@@ -64,6 +64,8 @@ class Forest:
         for children in (branches.yes, branches.no, roots, weights.nodes):
             if len(children) and (children.min() < 0 or children.max() >= count):
                 raise ModelError(f"a tree names a node outside 0..{count - 1}")
+        if count and branches.features.min() < 0:
+            raise ModelError(f"a node of a tree asks for feature {branches.features.min()}, expected 0 or more")
         return Forest(branches, weights, roots, _depth(branches, roots))
 
     @staticmethod
@@ -130,7 +132,9 @@ class Forest:
             self.weights.values[order],
         )
         constants = [node.constant(operand) for operand in operands]
-        return node.add(TreeEnsemble(aggregate, targets, self.depth, dtype), x, *constants)
+        asking = self.branches.features[self.branches.modes != LEAF]
+        columns = int(asking.max(initial=-1)) + 1
+        return node.add(TreeEnsemble(aggregate, targets, self.depth, dtype, columns), x, *constants)
 
 
 def same_length(node: Node, *names: str) -> None:

@@ -41,6 +41,7 @@ def _sizes(elements: Elements, instruction: Instruction) -> list[list[DimLike]]:
     text.line("int64 width = 0;")
     with text.loop("i", "0", text.dim(columns.shape[0])), elements.scope():
         place = elements.of(columns, axes_access((), columns.shape, [elements.local("i", 0)]))
+        text.line(f"if ({place} < 0) argosy_fail(scratch, ARGOSY_INDEX, {place});")
         text.line(f"width = max_int64(width, (int64){place} + 1);")
     return [[*present(instruction, _TOKENS).shape[:-1], elements.local("width", 0)]]
 
@@ -80,7 +81,7 @@ const int64 grams[2] = {{(int64)({kernel.pointer(_POOL)} + {start}), {size}}};
 const {storage} *pool = (const {storage} *)grams[0];
 sort_positions(y1, y2, count, {before}, grams);
 for (int64 row = 0; row < {rows}; ++row)
-  for (int64 stride = 1; stride <= {skips + 1}; ++stride)
+  for (int64 stride = 1; stride <= {skips + 1} && stride <= max_int64({length}, 1); ++stride)
     for (int64 at = 0; at + stride * {size - 1} < {length}; ++at) {{
       int64 low = 0, high = count; /* the first gram that is not less than the window */
       while (low < high) {{
