@@ -111,3 +111,15 @@ def test_contradictions_are_named(op: Any, words: str) -> None:
 def test_a_crop_needs_a_region() -> None:
     with pytest.raises(ModelError, match="region of 2 numbers, found None"):
         Resize("linear", "tf_crop_and_resize", sizes=(4,)).evaluate(np.zeros(3, np.float32))
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (3,), (0,), (1, 2)])
+def test_lists_of_a_number_for_each_axis(shape: tuple[int, ...]) -> None:
+    x, none = tensor("float32", 3, 4), tensor("float32", 0)
+    scales, sizes = tensor("float32", *shape), tensor("int64", *shape)
+    with pytest.raises(ModelError, match=r"the scales are float32\[.*\], expected one for each of 2 axes"):
+        infer(Resize("linear"), x, none, scales)
+    with pytest.raises(ModelError, match=r"are (int64|float32)\[.*\], expected one for each of 2 axes"):
+        infer(Resize("linear"), x, none, tensor("float32", 0), sizes)
+    infer(Resize("linear"), x, none, tensor("float32", 2), tensor("int64", 0))
+    infer(Resize("linear"), x, none, tensor("float32", 0), tensor("int64", 2))

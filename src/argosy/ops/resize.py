@@ -15,6 +15,7 @@ from argosy.ir.dtype import STRING, Array, dtype_of
 from argosy.ir.module import Value
 from argosy.ir.op import Op, fresh, register
 from argosy.ir.types import Dims, Type
+from argosy.ops.demands import differ
 from argosy.ops.numpy_scalar import convert
 from argosy.ops.operands import ints, present, steering
 from argosy.ops.shapes import normalize_axis
@@ -97,6 +98,8 @@ class Resize(Op):
         if tensor.dtype is STRING and (self.mode != "nearest" or self.coordinates == "tf_crop_and_resize"):
             raise ModelError(f"strings can't be resized by {self.mode} in {self.coordinates}, expected nearest")
         axes = self._axes(tensor.rank)
+        if self.scales is None and self.sizes is None:
+            _check_list(scales, sizes, axes)
         known_sizes = steering(self.sizes, sizes)
         known_scales = steering(None, scales) if self.scales is None else self.scales
         dims = list(tensor.shape)
@@ -247,6 +250,16 @@ class Resize(Op):
             term *= weights[:, tap].astype(x.dtype).reshape(shape)
             result = term if result is None else np.add(result, term, out=result)
         return np.asarray(result)
+
+
+def _check_list(scales: Value | None, sizes: Value | None, axes: Sequence[int]) -> None:
+    """Raise ModelError where what gives the scales, or the sizes, is no list with one for each axis.
+
+    Sizes count before scales, but where they are an empty list.
+    """
+    what, given = ("scales", scales) if sizes is None or sizes.shape == (0,) else ("sizes", sizes)
+    if given is not None and (given.rank != 1 or differ(given.shape[0], len(axes))):
+        raise ModelError(f"the {what} are {given.type}, expected one for each of {len(axes)} axes")
 
 
 def _check_count(what: str, values: Sequence[Any], axes: Sequence[int]) -> None:
