@@ -98,6 +98,25 @@ def test_nan_is_the_extreme() -> None:
     assert apply(ArgReduce("max", 0), tensor("float32", 3), feeds=[x])[0][0] == 1
 
 
+@pytest.mark.parametrize("element", [np.int64, np.int32, np.uint8])
+@pytest.mark.parametrize("kind", ["sum", "prod", "max", "min"])
+@pytest.mark.parametrize("as_operand", [False, True])
+def test_known_numbers_wrap_in_their_type(element: Any, kind: str, as_operand: bool) -> None:
+    limits = np.iinfo(element)
+    x = np.array([[limits.min, limits.max, limits.max], [3, limits.max, 5]], element)
+    builder = Builder()
+    constant = builder.constant(x)
+    if as_operand:
+        found = builder.add(Reduce(kind), constant, builder.constant(np.array([1]))).known
+    else:
+        found = builder.add(Reduce(kind, (1,)), constant).known
+    assert found is not None
+    exact = {"sum": sum, "prod": np.prod, "max": max, "min": min}[kind]
+    wanted = [[int(exact(row)) & (2**limits.bits - 1)] for row in x.astype(object)]  # type: ignore[operator]
+    assert [[int(entry) & (2**limits.bits - 1) for entry in row] for row in found] == wanted
+    assert all(limits.min <= entry <= limits.max for entry in found.flat)
+
+
 def test_products_of_dims_stay_symbolic() -> None:
     builder = Builder()
     x = builder.tensor_parameter("x", "float32", ["n", 3, "m"])

@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from argosy.errors import InternalError, ModelError
-from argosy.ir.dim import DimLike, dim_max, dim_min
+from argosy.ir.dim import Dim, DimLike, dim_max, dim_min
 from argosy.ir.dtype import BOOL, INT64, Array, DType, dtype_of
 from argosy.ir.module import Value
 from argosy.ir.op import Known, Op, fresh, register
@@ -81,6 +81,8 @@ class Reduce(Op):
         )
         if not rows.shape[-1] and empty is None:
             return None
+        if not any(isinstance(element, Dim) for element in x.known.flat):  # numbers wrap in their type
+            return self.evaluate(x.known.astype(x.dtype.numpy), axes)
         result = np.empty(rows.shape[:-1], dtype=object)
         for index in np.ndindex(*rows.shape[:-1]):
             elements = rows[index].tolist()
