@@ -162,3 +162,10 @@ def test_more_repeats_than_memory_can_be(repeats: tuple[int, ...], as_operand: b
     op, more = (Tile(), [np.array(repeats, np.uint64)]) if as_operand else (Tile(repeats), [])
     with pytest.raises(ModelError, match=r"repeats of \[1, 2, 3, 4\] make \[.*\], too large"):
         op.evaluate(x, *more)
+
+
+@pytest.mark.parametrize("count", [0, 2, 4])
+def test_as_many_repeats_as_axes_that_only_the_run_knows(count: int) -> None:
+    with pytest.raises(ModelError, match=rf"the repeats are int64\[{count}\] for a tensor of rank 3"):
+        infer(Tile(), tensor("float32", "n", 3, 4), tensor("int64", count))
+    assert str(infer(Tile(), tensor("float32", "n", 3, 4), tensor("int64", 3))[0]).startswith("float32[tile_0_0,")

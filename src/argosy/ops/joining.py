@@ -17,7 +17,7 @@ from argosy.ir.op import Known, Op, register
 from argosy.ir.types import Dims, TensorType, Type
 from argosy.ops.demands import demand_room, differ
 from argosy.ops.operands import ints, present, shape_text, steering, unknown_dims
-from argosy.ops.shapes import normalize_axis
+from argosy.ops.shapes import normalize_axis, product
 
 __all__ = ["Concat", "Split", "Tile"]
 
@@ -138,6 +138,9 @@ class Tile(Op):
         tensor = present(x).tensor
         repeats = steering(self.repeats, rest[0] if rest else None)
         if repeats is None:
+            given = present(rest[0] if rest else None).tensor
+            if given.dims is not None and differ(product(given.dims), tensor.rank):
+                raise ModelError(f"the repeats are {given} for a tensor of rank {tensor.rank}")
             return (tensor.with_dims(unknown_dims(tensor.rank)),)
         if len(repeats) != tensor.rank:
             raise ModelError(f"{len(repeats)} repeats are given for a tensor of rank {tensor.rank}")
