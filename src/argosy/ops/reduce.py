@@ -16,6 +16,7 @@ from argosy.ir.dtype import BOOL, INT64, Array, DType, dtype_of
 from argosy.ir.module import Value
 from argosy.ir.op import Known, Op, fresh, register
 from argosy.ir.types import TensorType, Type, UnrankedError
+from argosy.ops.demands import demand_room
 from argosy.ops.numpy_scalar import convert
 from argosy.ops.operands import length, numbers
 from argosy.ops.shapes import normalize_axis
@@ -186,6 +187,7 @@ class ArgReduce(Op):
         if not (x.dtype.is_float or x.dtype.is_integer):
             raise ModelError(f"the position of the {self.kind} is not defined for {x.dtype}")
         axis = normalize_axis(self.axis, x.rank)
+        demand_room(x.shape[axis] - 1, axis)
         middle: tuple[DimLike, ...] = (1,) if self.keep_dims else ()
         return (TensorType(INT64, (*x.shape[:axis], *middle, *x.shape[axis + 1 :])),)
 

@@ -20,6 +20,7 @@ from argosy.ops.index import GatherElements, NonZero
 from argosy.ops.matmul import Dot
 from argosy.ops.pooling import Pool
 from argosy.ops.quantize import Dequantize
+from argosy.ops.reduce import ArgReduce
 from argosy.ops.scatter import ScatterElements
 from argosy.ops.trees import TreeEnsemble
 from argosy.ops.view import Broadcast, Concat, Reshape, Split, Squeeze
@@ -62,6 +63,9 @@ CASES: dict[str, tuple[Sequence[Dims], Callable[..., Value], Sequence[Any], Sequ
     "pointwise": (
         [(N,), (M,)], lambda b, x, y: b.pointwise("add", x, y, source="node"), ([(2,), (2,)], [(1,), (3,)]),
         ([(2,), (3,)],),
+    ),
+    "position of the greatest": (
+        [(3, N)], lambda b, x: b.add(ArgReduce("max", 1), x, source="node"), ([(3, 2)], [(3, 1)]), ([(3, 0)],),
     ),
     "trees": (
         [(3, N)], trees, ([(3, 2)], [(3, 5)]), ([(3, 1)], [(3, 0)]),
