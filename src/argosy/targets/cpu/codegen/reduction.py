@@ -8,6 +8,7 @@ Sums, means and products of floats are accumulated in float64 and rounded once, 
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 
 from argosy.ir import access as maps
 from argosy.ir.access import Access, axis_index
@@ -23,20 +24,23 @@ from argosy.targets.cpu.codegen.element import DeclinedError, axes_access, op_of
 from argosy.targets.cpu.codegen.kernel import Kernel, KernelWriter, chunk_count
 from argosy.targets.cpu.codegen.loops import chunked_loops
 
-__all__ = ["fold_start", "fold_step", "reduce_one", "reduced_axes", "reduced_places", "reduction_kernel"]
+__all__ = ["fold_start", "fold_step", "reduce_each", "reduce_one", "reduced_axes", "reduced_places", "reduction_kernel"]
 
 
 def reduction_kernel(module: Module, anchor: Instruction) -> Kernel:
     """The kernel of a module whose anchor is a `reduce` or `arg_reduce`."""
-    root, reduced = module.results[0], anchor.result()
     source = present(anchor, 0)
     axes = reduced_axes(anchor, source)
-    writer = KernelWriter(module, [root.dtype])
-    text = writer.text
+    writer = KernelWriter(module, [module.results[0].dtype])
+    return reduce_each(writer, anchor, source, lambda: reduce_one(writer, anchor, source, axes))
+
+
+def reduce_each(writer: KernelWriter, anchor: Instruction, source: Value, reduce: Callable[[], str]) -> Kernel:
+    """Loops over the root; `reduce` writes one reduction of `source` and returns the variable that holds it."""
+    root, text = writer.module.results[0], writer.text
 
     def body() -> None:
-        result = reduce_one(writer, anchor, source, axes)
-        writer.elements.given[reduced] = result
+        writer.elements.given[anchor.result()] = reduce()
         place = maps.identity(root.shape)
         value = writer.elements.of(root, place)
         text.line(f"{scalar.store(root.dtype, writer.result(), writer.elements.offset(place), value)};")

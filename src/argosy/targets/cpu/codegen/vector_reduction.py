@@ -10,7 +10,6 @@ import contextlib
 from dataclasses import dataclass
 from typing import Final
 
-from argosy.ir import access as maps
 from argosy.ir.access import Access, axis_index
 from argosy.ir.dim import DimLike, bounds, ceildiv, substitute
 from argosy.ir.dtype import FLOAT32
@@ -23,8 +22,14 @@ from argosy.targets.cpu.codegen.copying import decompose, share
 from argosy.targets.cpu.codegen.element import DeclinedError, present
 from argosy.targets.cpu.codegen.epilogue import Epilogue
 from argosy.targets.cpu.codegen.kernel import Kernel, KernelWriter, chunk_count
-from argosy.targets.cpu.codegen.loops import chunked_loops
-from argosy.targets.cpu.codegen.reduction import fold_start, fold_step, reduce_one, reduced_axes, reduced_places
+from argosy.targets.cpu.codegen.reduction import (
+    fold_start,
+    fold_step,
+    reduce_each,
+    reduce_one,
+    reduced_axes,
+    reduced_places,
+)
 from argosy.targets.cpu.codegen.tile import BLOCK
 from argosy.targets.cpu.codegen.vector_elements import VectorElements
 
@@ -164,25 +169,17 @@ def _stripe(
 def reduce_along(module: Module, anchor: Instruction) -> Kernel:
     """The kernel of an extreme, or of its position, where the last axis goes. (Sums go by plain loops as fast.)"""
     fold, source, axes = _fold_of(module, anchor)
-    root, result = module.results[0], anchor.result()
     if fold.sums or source.rank - 1 not in axes:
         raise DeclinedError("no extreme along the last axis")
-    writer = KernelWriter(module, [root.dtype])
-    text = writer.text
+    writer = KernelWriter(module, [module.results[0].dtype])
 
-    def body() -> None:
-        access, loops = reduced_places(text, anchor, source, axes)
+    def reduce() -> str:
+        access, loops = reduced_places(writer.text, anchor, source, axes)
         if not loops or loops[-1][1] == 1:
             raise DeclinedError("there is one element only")
-        found = _along(writer, fold, source, access, loops)
-        writer.elements.given[result] = found
-        place = maps.identity(root.shape)
-        value = writer.elements.of(root, place)
-        text.line(f"{scalar.store(root.dtype, writer.result(), writer.elements.offset(place), value)};")
+        return _along(writer, fold, source, access, loops)
 
-    with writer.elements.scope():
-        pieces = chunked_loops(text, root.shape, body)
-    return writer.kernel(chunk_count(product(source.shape), pieces))
+    return reduce_each(writer, anchor, source, reduce)
 
 
 def _along(writer: KernelWriter, fold: _Fold, source: Value, access: Access, loops: list[tuple[str, DimLike]]) -> str:

@@ -29,6 +29,7 @@ from argosy.targets.cpu.solutions.blocked_steps import (
     image,
     preferred_image,
     preferred_source,
+    read_images,
 )
 
 __all__ = ["BlockedConcat", "BlockedElementwise", "BlockedPool", "BlockedReduction"]
@@ -168,16 +169,7 @@ class BlockedReduction(Solution):
         wanted = self._images(problem)
         if isinstance(wanted, str):
             raise DeclinedError(wanted)
-        reads, images = [], {}
-        for index in range(len(problem.module.parameters)):
-            if index in wanted:
-                axes = wanted[index]
-                kind = problem.module.parameters[index].result().dtype
-                buffer, layout = steps.blocked(index, Blocked.bare(len(axes) - 2, kind), axes)
-                images[f"x{index}"] = Image(axes, layout)
-            else:
-                buffer = steps.operand(index)
-            reads.append(buffer)
+        reads, images = read_images(steps, _whole(problem), wanted)
         steps.call(blocked_reduction(problem.module, problem.anchor_instruction, images), reads, [steps.result()])
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from argosy.ir.dtype import DTYPES, UINT8
@@ -26,6 +26,7 @@ __all__ = [
     "planar_image",
     "preferred_image",
     "preferred_source",
+    "read_images",
 ]
 
 BYTES: Final = (UINT8, DTYPES["int8"])
@@ -100,7 +101,13 @@ def packed_bias(steps: Steps, module: Module, bias: Value, rank: int) -> int:
 
 def blocked_images(steps: Steps, part: Part, given: Value | None) -> tuple[list[int], dict[str, Image]]:
     """The buffers of a part's parameters, and how those that must be blocked are read, by pointer."""
-    wanted = images_of(part.module, given)
+    return read_images(steps, part, images_of(part.module, given))
+
+
+def read_images(
+    steps: Steps, part: Part, wanted: Mapping[int, tuple[int | None, ...]]
+) -> tuple[list[int], dict[str, Image]]:
+    """Like `blocked_images`, for the parameters `wanted` blocked: their numbers in the part, and their axes."""
     reads, images = [], {}
     for number, index in enumerate(part.parameters):
         if number in wanted:
