@@ -14,9 +14,9 @@ from argosy.ir.types import TensorType, Type, type_symbols
 from argosy.targets.cpu.codegen.element import DeclinedError
 from argosy.targets.cpu.codegen.kernel import Kernel
 from argosy.targets.cpu.codegen.reorder import from_blocked, image_shape, to_blocked, whole
+from argosy.targets.cpu.faults import may_fail
 from argosy.targets.cpu.kernel_names import kernel_label
 from argosy.targets.cpu.layout import Blocked
-from argosy.targets.cpu.load_time import may_fail
 from argosy.targets.cpu.solution import Problem, Solution
 from argosy.targets.cpu.subnormals import flushes_subnormals
 

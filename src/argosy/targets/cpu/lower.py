@@ -10,6 +10,8 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from argosy.artifact.encode import encode_symbols
 from argosy.artifact.plan import (
     ArenaRecord,
@@ -27,7 +29,8 @@ from argosy.artifact.plan import (
     StraightBlock,
 )
 from argosy.errors import CompileError
-from argosy.ir.dtype import UINT8
+from argosy.ir.dim import DimLike
+from argosy.ir.dtype import INT64, UINT8
 from argosy.ir.literal import Literal
 from argosy.ir.module import Constant, Instruction, Module, Value
 from argosy.ir.types import TensorType, Type
@@ -38,15 +41,17 @@ from argosy.targets.cpu.arch import CpuArch
 from argosy.targets.cpu.codegen.demand_check import DEMAND_CHECK
 from argosy.targets.cpu.codegen.kernel import Kernel
 from argosy.targets.cpu.codegen.sub_byte import pack_kernel, unpack_kernel
-from argosy.targets.cpu.control import lower_control
+from argosy.targets.cpu.codegen.turns import element_kernel, length_kernel
 from argosy.targets.cpu.demand_steps import check_steps
 from argosy.targets.cpu.draft import Draft, Image, draft_of
 from argosy.targets.cpu.in_place import write_in_place
 from argosy.targets.cpu.layout import Blocked
-from argosy.targets.cpu.load_time import is_done_at_load, without_passing
-from argosy.targets.cpu.plan_buffers import PlanBuffers
-from argosy.targets.cpu.problem import in_memory, is_numeric, problem_of, readers_of, solutions_of, wanted_layout
+from argosy.targets.cpu.problem import problem_of, solutions_of, wanted_layout
 from argosy.targets.cpu.solution import Problem, Solution
+from argosy.targets.lowering.control import Turn, lower_control
+from argosy.targets.lowering.load_time import is_done_at_load, without_passing
+from argosy.targets.lowering.plan_buffers import PlanBuffers
+from argosy.targets.lowering.values import in_memory, is_numeric, readers_of
 
 __all__ = ["LoweredModule", "lower_module"]
 
@@ -223,6 +228,18 @@ class _Lowering(PlanBuffers):
         draft = Draft(self, instruction)
         draft.call(kernel, reads, writes)
         self._commit(draft)
+
+    def length(self, instruction: Instruction, length: DimLike) -> int:
+        """A buffer with a size as an int64."""
+        if isinstance(length, int):
+            return self.weight(Literal.of(np.asarray(length, np.int64), INT64))
+        number = self.room(TensorType(INT64, ()))
+        self.call(instruction, length_kernel(length), [], [number])
+        return number
+
+    def element(self, instruction: Instruction, turn: Turn, reads: tuple[int, int], write: int) -> None:
+        """Append what copies the element of a scan whose turn it is."""
+        self.call(instruction, element_kernel(turn), reads, [write])
 
     def give(self, instruction: Instruction, results: Sequence[int]) -> None:
         """Say where the results of an instruction lie; their sizes give new symbols their values."""

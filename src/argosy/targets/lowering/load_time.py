@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache
 from typing import Final
 
 from msgspec.structs import replace
@@ -14,10 +12,8 @@ from argosy.artifact.lifetimes import lifetimes, root_of
 from argosy.artifact.plan import Block, BufferRecord
 from argosy.ir.module import Instruction, Value
 from argosy.ir.types import TensorType
-from argosy.targets.cpu.codegen import scalar
-from argosy.targets.cpu.codegen.kernel import Kernel
 
-__all__ = ["is_done_at_load", "may_fail", "without_passing"]
+__all__ = ["is_done_at_load", "without_passing"]
 
 _SMALL: Final = 1 << 20
 """Bytes that a result may always take."""
@@ -44,18 +40,6 @@ def _bytes(value: Value) -> int | None:
         return None
     sizes = [size for size in kind.dims if isinstance(size, int)]  # none times an unknown size is unknown too
     return kind.dtype.byte_size(math.prod(sizes)) if len(sizes) == len(kind.dims) else None
-
-
-def may_fail(kernel: Kernel) -> bool:
-    """Whether a kernel may report a fault: it then belongs to the run, which may never come to it."""
-    return any(re.search(rf"\b{name}\(", kernel.text) for name in _failing())
-
-
-@cache
-def _failing() -> tuple[str, ...]:
-    """The functions by which kernels report faults: those that get the worker's scratch."""
-    found = re.findall(r"(\w+)\([^()]*void \*scratch\)", scalar.prelude() + scalar.kernel_prelude())
-    return ("argosy_fail", *sorted(set(found)))
 
 
 def without_passing(

@@ -7,7 +7,7 @@ from argosy.artifact.plan import BufferRecord
 from argosy.ir.dim import DimLike, lone_symbol
 from argosy.ir.literal import Literal
 from argosy.ir.types import TensorType, Type, type_symbols
-from argosy.targets.cpu.problem import in_bytes, is_numeric
+from argosy.targets.lowering.values import in_bytes, is_numeric
 
 __all__ = ["PlanBuffers"]
 

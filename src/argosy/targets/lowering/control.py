@@ -7,6 +7,7 @@ What the branches of an If give is copied into one buffer for each result, which
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -15,15 +16,21 @@ from argosy.artifact.plan import Block, CarriedRecord, CollectedRecord, CopyStep
 from argosy.ir.dim import DimLike
 from argosy.ir.dtype import BOOL, INT64
 from argosy.ir.literal import Literal
-from argosy.ir.module import Instruction, Module, Parameter, Value
+from argosy.ir.module import Instruction, Module, Value
 from argosy.ir.types import TensorType, Type
 from argosy.ops.control import If, Loop, Scan
 from argosy.ops.shapes import normalize_axis
-from argosy.targets.cpu.codegen.kernel import Kernel, KernelWriter
-from argosy.targets.cpu.codegen.loops import copy_code
-from argosy.targets.cpu.codegen.op_kernel import OpKernel
 
-__all__ = ["BodyLowering", "lower_control"]
+__all__ = ["BodyLowering", "Turn", "lower_control"]
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """How a scan goes through one of its inputs: along an axis, one element an iteration, maybe from the end."""
+
+    value: Value
+    axis: int
+    backwards: bool
 
 
 class BodyLowering(Protocol):
@@ -51,8 +58,12 @@ class BodyLowering(Protocol):
         """Append a block."""
         ...
 
-    def call(self, instruction: Instruction, kernel: Kernel, reads: Sequence[int], writes: Sequence[int]) -> None:
-        """Append a call."""
+    def length(self, instruction: Instruction, length: DimLike) -> int:
+        """A buffer with a size as an int64: a number of iterations."""
+        ...
+
+    def element(self, instruction: Instruction, turn: Turn, reads: tuple[int, int], write: int) -> None:
+        """Append what copies the element whose turn it is; `reads` are the tensor and the number of the iteration."""
         ...
 
     def give(self, instruction: Instruction, results: Sequence[int]) -> None:
@@ -155,14 +166,13 @@ def _scan(lowering: BodyLowering, instruction: Instruction, op: Scan) -> None:
     iteration = lowering.room(TensorType(INT64, ()))
     current = [lowering.room(kind) for kind in kinds[: op.states]]
     elements = [lowering.room(kind) for kind in kinds[op.states : op.states + len(scanned)]]
-    trip = _length(lowering, instruction, length)
+    trip = lowering.length(instruction, length)
 
     def begin() -> None:
         for value, source, axis, backwards, element in zip(
             scanned, sources, axes, op.input_reversed, elements, strict=True
         ):
-            kernel = _element_kernel(value, axis, backwards=backwards)
-            lowering.call(instruction, kernel, [source, iteration], [element])
+            lowering.element(instruction, Turn(value, axis, backwards=backwards), (source, iteration), element)
 
     blocks, found = lowering.body(op.body, [*current, *elements, *captures], begin)
     results = [lowering.room(kind) for kind in instruction.types]
@@ -184,32 +194,3 @@ def _scan(lowering: BodyLowering, instruction: Instruction, op: Scan) -> None:
         )
     )
     lowering.give(instruction, results)
-
-
-def _length(lowering: BodyLowering, instruction: Instruction, length: DimLike) -> int:
-    """A buffer with the number of iterations."""
-    if isinstance(length, int):
-        return lowering.weight(Literal.of(np.asarray(length, np.int64), INT64))
-    writer = KernelWriter(Module("length", (), (), (), ()), [INT64])
-    writer.text.line(f"y0[0] = {writer.text.dim(length)};")
-    number = lowering.room(TensorType(INT64, ()))
-    lowering.call(instruction, writer.kernel(1).labelled("length"), [], [number])
-    return number
-
-
-def _element_kernel(value: Value, axis: int, *, backwards: bool) -> Kernel:
-    """Copies the element along `axis` whose turn it is. Reads the tensor and the iteration."""
-    kind = value.tensor.with_dtype(copy_code(value.dtype))
-    parameters = [
-        Instruction(Parameter(each), (), (each,), (None,), (name,))
-        for each, name in ((kind, "x"), (TensorType(INT64, ()), "iteration"))
-    ]
-    module = Module("element", tuple(parameters), tuple(parameters[:1]), (), ())
-    kernel = OpKernel(module, [kind.dtype])
-    text, shape = kernel.text, value.shape
-    size = text.let("int64", text.dim(shape[axis]))
-    inner = text.let("int64", kernel.count(shape[axis + 1 :]))
-    text.line(f"const int64 place = {f'{size} - 1 - x1[0]' if backwards else 'x1[0]'};")
-    with text.loop("row", "0", kernel.count(shape[:axis])), text.loop("k", "0", inner):
-        text.line(f"y0[row * {inner} + k] = x0[(row * {size} + place) * {inner} + k];")
-    return kernel.kernel(1).labelled("element")
