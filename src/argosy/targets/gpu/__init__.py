@@ -1,0 +1,1 @@
+"""The GPU target: generated Triton, compiled with no device for AMD's gfx and NVIDIA's sm archs."""

@@ -1,0 +1,124 @@
+"""What the compiler knows of a GPU: the fields of an arch, of its matrix instructions, and of a product that has it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final, Literal, TypeAlias
+
+__all__ = ["KIB", "Fp8", "GpuArch", "MatrixOp", "Product", "TritonTarget", "Vendor"]
+
+Vendor: TypeAlias = Literal["amd", "nvidia"]
+Fp8: TypeAlias = Literal["", "fnuz", "ocp"]
+"""The fp8 formats that matrix instructions take: none, the finite ones without negative zero, or OCP's."""
+
+KIB: Final = 1024
+
+_BACKENDS: Final = {"amd": "hip", "nvidia": "cuda"}
+
+
+@dataclass(frozen=True, slots=True)
+class TritonTarget:
+    """The three words of Triton's `GPUTarget`."""
+
+    backend: str
+    arch: str | int
+    warp_size: int
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixOp:
+    """The matrix instructions for operands of one type.
+
+    `mnemonic` begins the instruction's name in the assembly that Triton writes; `shapes` are (m, n, k) of one
+    instruction, the largest first, where they are fixed.
+    """
+
+    dtype: str
+    mnemonic: str
+    shapes: tuple[tuple[int, int, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """What one device of a product has: the numbers that an arch alone doesn't say.
+
+    `compute_units` are counted as its vendor does; `memory` is in bytes, `bandwidth` in bytes a second; `peaks` are
+    dense matrix operations a second by operand type, as its data sheet has them (vector ones where it has no others).
+    None where nothing public says it. `chiplets` are the dies that share the work of one device.
+    """
+
+    name: str
+    arch: str
+    words: str
+    compute_units: int | None = None
+    chiplets: int = 1
+    memory: int | None = None
+    bandwidth: float | None = None
+    peaks: tuple[tuple[str, float], ...] = ()
+
+    def peak(self, dtype: str) -> float | None:
+        """Dense operations a second with operands of a type, where a public source says so."""
+        return dict(self.peaks).get(dtype)
+
+
+@dataclass(frozen=True, slots=True)
+class GpuArch:
+    """An arch: what every device that runs its code has, and the numbers of the product that it is compiled for.
+
+    A *unit* is what one block of threads runs on: a compute unit, a pair of them where the hardware joins two
+    (`compute_units_per_unit`), or a streaming multiprocessor. Sizes are in bytes, registers are of 32 bits and those
+    of all threads of a unit; `registers_per_thread` is the most that one instruction can name.
+
+    `family` is the generation, `groups` the other names that mean this arch among others; `generic` the portable arch
+    whose code also runs here. `suffix` marks code that runs on this arch alone. `stand_in` is the arch for which
+    Triton makes the code of a generic one, before the code generator names the generic one.
+    """
+
+    name: str
+    vendor: Vendor
+    family: str
+    words: str
+    wave_size: int
+    max_threads_per_unit: int
+    shared_memory_per_block: int
+    shared_memory_per_unit: int
+    registers_per_unit: int
+    registers_per_thread: int
+    product: Product
+    features: frozenset[str] = field(default_factory=frozenset)
+    matrix: tuple[MatrixOp, ...] = ()
+    fp8: Fp8 = ""
+    groups: tuple[str, ...] = ()
+    generic: str = ""
+    suffix: str = ""
+    stand_in: str = ""
+    portable: bool = False
+    max_threads_per_block: int = 1024
+    compute_units_per_unit: int = 1
+
+    def has(self, feature: str) -> bool:
+        """Whether every device of this arch has a feature: `matrix_bf16`, `bf16`, `async_copy`, `tensor_copy` …"""
+        kind, _, dtype = feature.partition("_")
+        return feature in self.features or (kind == "matrix" and self.matrix_op(dtype) is not None)
+
+    def matrix_op(self, dtype: str) -> MatrixOp | None:
+        """The matrix instructions for operands of a type: fp64, fp32, tf32, fp16, bf16, fp8, fp6, fp4, int8, int4."""
+        return next((op for op in self.matrix if op.dtype == dtype), None)
+
+    @property
+    def code_name(self) -> str:
+        """The arch as a code object names it: with the suffix of code that runs nowhere else."""
+        return self.name + self.suffix
+
+    @property
+    def triton(self) -> TritonTarget:
+        """What Triton compiles for: a name for AMD, a number for NVIDIA (it adds the suffix of its own accord)."""
+        name = self.stand_in or self.name
+        arch = name if self.vendor == "amd" else int(name.rpartition("_")[2])
+        return TritonTarget(_BACKENDS[self.vendor], arch, self.wave_size)
+
+    @property
+    def units(self) -> int | None:
+        """How many blocks a device runs at once at least, where the number of its compute units is known."""
+        count = self.product.compute_units
+        return None if count is None else count // self.compute_units_per_unit
