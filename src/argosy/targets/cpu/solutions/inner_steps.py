@@ -17,16 +17,21 @@ __all__ = ["lower_inner"]
 def lower_inner(module: Module, anchor: Instruction, outer: Problem, steps: Steps, operands: Sequence[int]) -> int:
     """Write the steps of `module`, whose parameters are `operands` of the outer problem; the buffer of its result.
 
-    A parameter may read its operand under other dims of as many elements. Raises DeclinedError where nothing applies.
+    A parameter may read its operand under other dims of as many elements, then row-major. Raises DeclinedError where
+    nothing applies.
     """
-    problem = Problem(module, anchor, outer.arch, outer.options)
+    own = [parameter.types for parameter in module.parameters]
+    kept = [types == outer.module.parameters[index].types for types, index in zip(own, operands, strict=True)]
+    layouts = outer.layouts or (None,) * len(outer.module.parameters)
+    lying = tuple(layouts[index] if same else None for index, same in zip(operands, kept, strict=True))
+    problem = Problem(module, anchor, outer.arch, outer.options, lying)
     reasons = []
     for solution in solutions_for(anchor.op.name):
         why = solution.applies(problem)
         if why:
             reasons.append(f"{solution.name}: {why}")
             continue
-        inner = _InnerSteps(steps, operands, module.results[0].tensor)
+        inner = _InnerSteps(steps, operands, kept, module.results[0].tensor)
         solution.lower(problem, solution.configs(problem)[0], inner)
         return inner.result()
     raise DeclinedError("; ".join(reasons))
@@ -35,9 +40,10 @@ def lower_inner(module: Module, anchor: Instruction, outer: Problem, steps: Step
 class _InnerSteps:
     """Steps of the inner op, passed on to those of the outer one."""
 
-    def __init__(self, outer: Steps, operands: Sequence[int], kind: TensorType) -> None:
+    def __init__(self, outer: Steps, operands: Sequence[int], kept: Sequence[bool], kind: TensorType) -> None:
         self._outer = outer
         self._operands = operands
+        self._kept = kept
         self._kind = kind
         self._result: int | None = None
 
@@ -52,7 +58,9 @@ class _InnerSteps:
         return self._result
 
     def blocked(self, index: int, need: Blocked, axes: tuple[int | None, ...] | None = None) -> tuple[int, Blocked]:
-        raise DeclinedError("an inner product has no blocked operands")
+        if not self._kept[index]:
+            raise DeclinedError("an inner product reads an operand under other dims")
+        return self._outer.blocked(self._operands[index], need, axes)
 
     def blocked_result(self, layout: Blocked, index: int = 0) -> int:
         raise DeclinedError("an inner product has no blocked result")
