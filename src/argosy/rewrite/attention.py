@@ -1,6 +1,8 @@
 """Where a module attends: a product of queries and keys, what is done to the scores, their softmax, times the values.
 
-Whatever wrote it, the ops of ONNX and com.microsoft or a model by hand, comes down to this chain of IR ops.
+Whatever wrote it, the ops of ONNX and com.microsoft or a model by hand, comes down to this chain of IR ops. In between
+the axes before the keys may be cut in another way: queries that share keys are rows of one product (grouped heads),
+while masks tell them apart.
 """
 
 from __future__ import annotations
@@ -15,9 +17,9 @@ from argosy.ir.dtype import FLOAT32
 from argosy.ir.formula import Constant
 from argosy.ir.module import Instruction, Module, Value
 from argosy.ir.types import TensorType
+from argosy.ops import shapes
 from argosy.ops.pointwise import Pointwise
 from argosy.ops.reduce import Softmax
-from argosy.ops.shapes import normalize_axis
 
 __all__ = ["Attention", "find_attentions"]
 
@@ -29,7 +31,8 @@ _LARGEST_HEAD: Final = 512
 class Attention:
     """`product` is the softmax of what becomes of `scores`, times the values; `steps` are what lies between.
 
-    Those behind the softmax scale whole rows of it: f(a w) = a f(w), and f is the same for all keys.
+    Those behind the softmax scale whole rows of it: f(a w) = a f(w), and f is the same for all keys. In row-major order
+    all of them have the same rows.
     """
 
     scores: Instruction
@@ -41,6 +44,25 @@ class Attention:
     def inner(self) -> frozenset[Instruction]:
         """All but the last product: what no reader outside needs."""
         return self.steps | {self.scores, self.softmax}
+
+
+class _Rows:
+    """The rows of weights that a product has, one for each query, and how many keys they have."""
+
+    def __init__(self, product: Instruction) -> None:
+        weights, values = product.operands
+        dims = [operand.shape for operand in (weights, values) if operand is not None]
+        self._count = shapes.product(dims[0][:-1])
+        # The product demands that both be equal, whether or not that is certain.
+        self._keys = (dims[0][-1], dims[1][-2])
+
+    def are_those_of(self, instruction: Instruction) -> bool:
+        """Whether the result of an instruction, in row-major order, has as many rows of as many keys."""
+        kind = instruction.types[0]
+        if len(instruction.types) != 1 or not isinstance(kind, TensorType) or not kind.dims:
+            return False
+        keys = any(equal(kind.dims[-1], size) for size in self._keys)
+        return keys and bool(equal(shapes.product(kind.dims[:-1]), self._count))
 
 
 def find_attentions(module: Module) -> Sequence[Attention]:
@@ -73,18 +95,20 @@ def _attention(
     weights = product.operands[0]
     if weights is None or not _is_product(product) or weights.dtype is not FLOAT32:
         return None
+    rows = _Rows(product)
     softmax, inside, reader = weights.instruction, set[Instruction](), product
-    while softmax not in results and list(readers[softmax]) == [reader] and softmax.op.name == "pointwise":
-        scaled = _scaled_rows(softmax)
-        if scaled is None:
+    while softmax not in results and list(readers[softmax]) == [reader] and softmax.op.name in ("pointwise", "reshape"):
+        scaled = softmax.operands[0] if softmax.op.name == "reshape" else _scaled_rows(softmax)
+        if scaled is None or not rows.are_those_of(softmax):
             return None
         inside.add(softmax)
         reader, softmax = softmax, scaled.instruction
     if softmax in results or list(readers[softmax]) != [reader]:
         return None
-    if not isinstance(softmax.op, Softmax) or softmax.op.log or not _same_dims(softmax, weights.instruction):
+    if not isinstance(softmax.op, Softmax) or softmax.op.log or not rows.are_those_of(softmax):
         return None
-    if softmax.result().dtype is not FLOAT32 or normalize_axis(softmax.op.axis, weights.rank) != weights.rank - 1:
+    rank = softmax.result().rank
+    if softmax.result().dtype is not FLOAT32 or shapes.normalize_axis(softmax.op.axis, rank) != rank - 1:
         return None
     scores: Instruction | None = None
     inside.add(softmax)
@@ -103,9 +127,9 @@ def _attention(
         instruction = order[-heapq.heappop(pending)]
         if instruction in results or any(reader not in inside for reader in readers[instruction]):
             continue
-        if not _same_dims(instruction, softmax):
+        if not rows.are_those_of(instruction):
             continue
-        if instruction.op.name == "pointwise":
+        if instruction.op.name in ("pointwise", "reshape"):
             inside.add(instruction)
             enter(instruction)
         elif scores is None and _is_product(instruction):
@@ -163,22 +187,13 @@ def _is_product(instruction: Instruction) -> bool:
     return left.rank == right.rank >= 2
 
 
-def _same_dims(left: Instruction, right: Instruction) -> bool:
-    one, other = left.types[0], right.types[0]
-    if len(left.types) != 1 or not isinstance(one, TensorType) or not isinstance(other, TensorType):
-        return False
-    if one.dims is None or other.dims is None or len(one.dims) != len(other.dims):
-        return False
-    return all(bool(equal(a, b)) for a, b in zip(one.dims, other.dims, strict=True))
-
-
 def _same_batch(product: Instruction, scores: Instruction) -> bool:
-    """Whether both products have the same batch, and the size of a head is fixed in both."""
+    """Whether both products have the same batch and rows, and the size of a head is fixed in both."""
     left, right = scores.operands
     values = product.operands[1]
     if left is None or right is None or values is None:
         return False
-    batch, own = product.result().shape[:-2], scores.result().shape[:-2]
+    batch, own = product.result().shape[:-1], scores.result().shape[:-1]
     same = len(batch) == len(own) and all(bool(equal(a, b)) for a, b in zip(batch, own, strict=True))
     depth = left.shape[-1] if isinstance(left.shape[-1], int) else right.shape[-2]
     sizes = (depth, values.shape[-1])

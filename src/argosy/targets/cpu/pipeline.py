@@ -12,6 +12,7 @@ from argosy.passes.eliminate_common import EliminateCommon
 from argosy.passes.fold_constants import FoldConstants
 from argosy.passes.fold_scales import FoldScales
 from argosy.passes.fuse_loops import FuseLoops
+from argosy.passes.group_queries import GroupQueries
 from argosy.passes.hoist_constant_steps import HoistConstantSteps
 from argosy.passes.lower_einsum import LowerEinsum
 from argosy.passes.lower_precision import LowerPrecision
@@ -29,7 +30,7 @@ PIPELINE: Final[Sequence[Phase]] = (
         (LowerQuantize(), HoistConstantSteps(), FoldConstants(dequantizes=True), EliminateCommon()),
     ),
     Phase("weights", (FoldScales(),)),
-    Phase("fuse", (FuseLoops(),)),
+    Phase("fuse", (GroupQueries(), FuseLoops())),
 )
 
 

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from argosy.ir import access as maps
-from argosy.ir.dim import DimLike
+from argosy.ir.dim import DimLike, equal
 from argosy.ir.module import Value
 from argosy.rewrite.attention import Attention
 from argosy.targets.cpu.codegen.c_text import CText, axis_name
+from argosy.targets.cpu.codegen.copying import decompose
 from argosy.targets.cpu.codegen.element import DeclinedError
 from argosy.targets.cpu.codegen.epilogue import Epilogue
 from argosy.targets.cpu.codegen.gemm import Gemm
@@ -110,8 +111,7 @@ def matrix_number(text: CText, batch: Sequence[DimLike], own: Sequence[DimLike])
 def make_powers(writer: KernelWriter, tiles: Tiles) -> None:
     """Of the row's scores in this block: change them, find the greatest, make powers of them, scale what was before."""
     text = writer.text
-    last = tiles.softmax.rank - 1
-    text.line(f"const int64 {axis_name(last - 1)} = first + row;")
+    _row_places(text, tiles)
     text.line(f"float32 *at = score + row * {PITCH};")
     text.line(f"const int64 whole = depth / {BLOCK} * {BLOCK};")
     text.line("float32x16 best = (float32x16)(-__builtin_inff());")
@@ -134,6 +134,16 @@ def make_powers(writer: KernelWriter, tiles: Tiles) -> None:
     text.line("most[row] = now;")
     with text.block("if (begin > 0 && scale != 1)"):
         _scale_row(text, tiles, "scale")
+
+
+def _row_places(text: CText, tiles: Tiles) -> None:
+    """Declare the places of row `first + row` on the axes of what the softmax takes, but for the keys."""
+    shape, own = tiles.changed.shape[:-1], tiles.scores.result.shape[:-1]
+    if len(shape) == len(own) and all(equal(size, its) for size, its in zip(shape, own, strict=True)):
+        text.line(f"const int64 {axis_name(len(own) - 1)} = first + row;")
+        return
+    number = f"{matrix_number(text, tiles.batch, tiles.batch)} * {text.dim(tiles.scores.rows)} + first + row"
+    decompose(text, text.let("int64", number), shape)
 
 
 def _scale_row(text: CText, tiles: Tiles, factor: str) -> None:

@@ -295,8 +295,6 @@ def _micro_functions(gemm: Gemm, direct: int | None) -> tuple[str, dict[int, str
         arguments.append("block > 0")
     step = gemm.pitch if direct is None else direct
     functions = gemm.products.text
-    if gemm.sums.bits == 64:
-        functions = "typedef uint64 uint64x16 __attribute__((ext_vector_type(16)));\n"
     calls = {}
     for height in sorted(heights - {0}):
         offsets = [str(number * step) for number in range(height)]

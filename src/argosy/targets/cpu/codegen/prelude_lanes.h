@@ -1,7 +1,8 @@
 /* Vectors of other numbers than float32, in the few ways that meet floats on registers: integers of 32 bits, bytes,
  * short floats in storage. Integers wrap as their scalars do. */
-#define LANES_OPERATOR(NAME, OPERATOR) \
-    INLINE int32x16 NAME##_int32x16(int32x16 a, int32x16 b) { return (int32x16)((uint32x16)a OPERATOR (uint32x16)b); }
+#define LANES_OPERATOR(NAME, OPERATOR)                                     \
+    INLINE int32x16 NAME##_int32x16(int32x16 a, int32x16 b) { return (int32x16)((uint32x16)a OPERATOR (uint32x16)b); } \
+    INLINE int64x16 NAME##_int64x16(int64x16 a, int64x16 b) { return (int64x16)((uint64x16)a OPERATOR (uint64x16)b); }
 LANES_OPERATOR(add, +)
 LANES_OPERATOR(sub, -)
 LANES_OPERATOR(mul, *)
@@ -9,8 +10,20 @@ LANES_OPERATOR(bitand, &)
 LANES_OPERATOR(bitor, |)
 LANES_OPERATOR(bitxor, ^)
 #undef LANES_OPERATOR
-INLINE int32x16 min_int32x16(int32x16 a, int32x16 b) { return __builtin_elementwise_min(a, b); }
-INLINE int32x16 max_int32x16(int32x16 a, int32x16 b) { return __builtin_elementwise_max(a, b); }
+/* What a comparison says is a mask of 32 bits, whatever was compared. */
+#define LANES_RULES(T)                                                                                             \
+    INLINE T min_##T(T a, T b) { return __builtin_elementwise_min(a, b); }                                         \
+    INLINE T max_##T(T a, T b) { return __builtin_elementwise_max(a, b); }                                         \
+    INLINE int32x16 eq_##T(T a, T b) { return __builtin_convertvector(a == b, int32x16); }                         \
+    INLINE int32x16 lt_##T(T a, T b) { return __builtin_convertvector(a < b, int32x16); }                          \
+    INLINE int32x16 le_##T(T a, T b) { return __builtin_convertvector(a <= b, int32x16); }
+LANES_RULES(int32x16)
+LANES_RULES(int64x16)
+#undef LANES_RULES
+INLINE int64x16 select_int64x16(int32x16 mask, int64x16 a, int64x16 b) {
+    return __builtin_convertvector(mask, int64x16) ? a : b;
+}
+INLINE float32x16 int64_to_float32x16(int64x16 x) { return __builtin_convertvector(x, float32x16); }
 
 #define WIDEN_BYTES(T)                                                                                    \
     INLINE int32x16 T##_to_int32x16(T##x16 x) { return __builtin_convertvector(x, int32x16); }            \

@@ -24,6 +24,7 @@ typedef uint16 uint16x16 __attribute__((ext_vector_type(16)));
 typedef int32 int32x16 __attribute__((ext_vector_type(16)));
 typedef int64 int64x16 __attribute__((ext_vector_type(16)));
 typedef uint32 uint32x16 __attribute__((ext_vector_type(16)));
+typedef uint64 uint64x16 __attribute__((ext_vector_type(16)));
 typedef float32 float32x16 __attribute__((ext_vector_type(16)));
 typedef float64 float64x16 __attribute__((ext_vector_type(16)));
 
@@ -85,6 +86,7 @@ SIXTEEN(int8)
 SIXTEEN(uint8)
 SIXTEEN(uint16)
 SIXTEEN(int32)
+SIXTEEN(int64)
 SIXTEEN(float32)
 #undef SIXTEEN
 INLINE uint32 load_word(const void *from) {

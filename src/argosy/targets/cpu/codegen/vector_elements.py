@@ -1,8 +1,8 @@
 """Sixteen neighbouring elements at a time: `Elements` over vectors.
 
 The lanes run along one axis of the iteration space; the C variable of that axis is the place of the first. There are
-vectors of the types in `KINDS`; short floats are computed in float32. Other types, and accesses that move by other
-than 0 or 1 along the axis, decline: the caller then computes one element after the other.
+vectors of the types in `KINDS`, and of int64 to compute with; short floats are computed in float32. Other types, and
+accesses that move by other than 0 or 1 along the axis, decline: the caller then computes one element after the other.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from argosy.ir.access import Access
 from argosy.ir.dim import DimLike
-from argosy.ir.dtype import BOOL, DTYPES, FLOAT32, INT32, UINT8, DType
+from argosy.ir.dtype import BOOL, DTYPES, FLOAT32, INT32, INT64, UINT8, DType
 from argosy.ir.module import Instruction
 from argosy.targets.cpu.codegen import scalar
 from argosy.targets.cpu.codegen.c_text import CText, strides
@@ -33,10 +33,15 @@ __all__ = [
 
 _INT8: Final = DTYPES["int8"]
 _SHORT_FLOATS: Final = (DTYPES["float16"], DTYPES["bfloat16"])
-_LANES: Final = {FLOAT32: "float32x16", BOOL: "int32x16", INT32: "int32x16", UINT8: "uint8x16", _INT8: "int8x16"}
+_LANES: Final = {
+    FLOAT32: "float32x16", BOOL: "int32x16", INT32: "int32x16", INT64: "int64x16", UINT8: "uint8x16", _INT8: "int8x16"
+}  # fmt: skip
 KINDS: Final = frozenset({FLOAT32, INT32, UINT8, _INT8, *_SHORT_FLOATS})
 """Element types of buffers of which there are vectors."""
-_INT32_FUNCTIONS: Final = frozenset({"add", "sub", "mul", "min", "max", "bitand", "bitor", "bitxor"})
+_WIDE: Final = (INT32, INT64)
+_INTEGER_FUNCTIONS: Final = frozenset(
+    {"add", "sub", "mul", "min", "max", "bitand", "bitor", "bitxor", "eq", "lt", "le"}
+)
 _BYTES: Final = (UINT8, _INT8)
 
 
@@ -105,14 +110,16 @@ class VectorElements(Elements):
             return scalar.apply(primitive, args, kinds, result)
         if primitive == "select" and all(kind in (FLOAT32, INT32) for kind in kinds[1:]):
             return scalar.apply(primitive, args, kinds, result)
-        if primitive in _INT32_FUNCTIONS and all(kind is INT32 for kind in kinds):
-            return f"{primitive}_int32x16({', '.join(args)})"
+        if primitive == "select" and all(kind is INT64 for kind in kinds[1:]):
+            return f"select_int64x16({', '.join(args)})"
+        if primitive in _INTEGER_FUNCTIONS and kinds[0] in _WIDE and len(set(kinds)) == 1:
+            return f"{primitive}_{kinds[0]}x16({', '.join(args)})"
         raise DeclinedError(f"vectors of {', '.join(map(str, types))} for {primitive}")
 
     def load(self, dtype: DType, pointer: str, access: Access) -> str:
         """Sixteen elements of a buffer, or one in every lane."""
         kind = lanes_type(dtype)
-        if dtype not in KINDS and dtype is not BOOL:
+        if dtype not in KINDS and dtype not in (BOOL, INT64):
             raise DeclinedError(f"vectors of {dtype}")
         total = position(access)
         move = coefficient(total, self.axis)
@@ -126,6 +133,8 @@ class VectorElements(Elements):
         if dtype is BOOL:
             bytes_ = f"__builtin_convertvector(load_uint8x16({pointer} + {at}), int32x16)"
             return self.text.let(kind, f"{bytes_} != 0")
+        if dtype is INT64:
+            return self.text.let(kind, f"load_int64x16({pointer} + {at})")
         return self.text.let(kind, load_lanes(dtype, f"{pointer} + {at}"))
 
     def position(self, index: DimLike) -> str:
@@ -139,8 +148,10 @@ def _converted(value: str, source: DType, target: DType) -> str:
     if target is FLOAT32:
         if source is BOOL:
             return f"bool_to_float32({value})"
-        if source in (INT32, *_BYTES):
+        if source in (*_WIDE, *_BYTES):
             return f"{source}_to_float32x16({value})"
+    if target is BOOL and source in _WIDE:
+        return f"(~eq_{source}x16({value}, ({source}x16)0))"
     if target is INT32 and source in (FLOAT32, *_BYTES):
         return f"{source}_to_int32x16({value})"
     if target in _BYTES and source is FLOAT32:
