@@ -16,7 +16,7 @@ from typing import Final
 
 from argosy.errors import EnvironmentError_
 
-__all__ = ["DEFAULT_LIMITS", "Finished", "Limits", "run_tool"]
+__all__ = ["DEFAULT_LIMITS", "Finished", "Limits", "bounded", "run_tool"]
 
 _SHELL: Final = Path("/bin/sh")
 
@@ -64,7 +64,7 @@ def run_tool(
     """
     try:
         process = subprocess.Popen(  # noqa: S603 - a list of words
-            [*_bounded(limits.memory), *command],
+            [*bounded(limits.memory), *command],
             cwd=folder,
             env=dict(environment),
             stdin=subprocess.DEVNULL,
@@ -85,7 +85,7 @@ def run_tool(
     return Finished(process.returncode, errors.decode("utf-8", "replace"))
 
 
-def _bounded(memory: int) -> tuple[str, ...]:
+def bounded(memory: int) -> tuple[str, ...]:
     """What to put before a command so that it and all that it starts have a bound on their address space.
 
     A shell sets it: a limit set from here would come after the tool's first children, or need Python code in a fork

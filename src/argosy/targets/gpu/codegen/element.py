@@ -1,0 +1,268 @@
+"""Elements of a value, computed where they are read: the heart of all kernels.
+
+`Elements.of(value, access)` writes the Triton that computes the elements of `value` which `access` names, for a whole
+block of the iteration space at once, and returns the variable that holds them. Its shape is as small as what it depends
+on: Triton broadcasts. Views only change the access; pointwise ops compute; parameters load. An emitter for another op
+is a function registered by the op's name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Final, TypeVar
+
+from argosy.errors import ArgosyError, InternalError
+from argosy.ir import access as maps
+from argosy.ir import dim as dims
+from argosy.ir.access import Access
+from argosy.ir.dim import Dim, DimLike, Symbol, symbol_dim
+from argosy.ir.dtype import FLOAT64, DType
+from argosy.ir.module import Constant, Instruction, Parameter, Value
+from argosy.ir.op import Op
+from argosy.ops.joining import Split
+from argosy.ops.pointwise import Pointwise
+from argosy.ops.shapes import normalize_axis
+from argosy.registry import Registry
+from argosy.rewrite.view_chain import view_access
+from argosy.targets.gpu.codegen import scalar
+from argosy.targets.gpu.codegen.declined import DeclinedError
+from argosy.targets.gpu.codegen.text import TritonText, strides_of
+
+__all__ = ["Elements", "Orders", "axes_access", "broadcast_access", "element", "op_of", "present", "split_access"]
+
+Orders = Mapping[Instruction, tuple[int, ...] | None]
+"""How the axes of each parameter lie in memory, outermost first; None stands for row-major."""
+
+LEAST: Final = -(1 << 62)
+"""A lower bound for numbers of which nothing is known."""
+
+Emitter = Callable[["Elements", Instruction, Access], str]
+E = TypeVar("E", bound=Emitter)
+A = TypeVar("A", bound=Op)
+_EMITTERS: Registry[str, Emitter] = Registry("GPU element emitter", "argosy.targets.gpu.codegen.emitters")
+
+
+def element(*names: str) -> Callable[[E], E]:
+    """Register the emitter of the ops called `names`."""
+
+    def enter(emitter: E) -> E:
+        for name in names:
+            _EMITTERS.add(name, emitter)
+        return emitter
+
+    return enter
+
+
+class Elements:
+    """Writes elements of the values of one kernel into `text`.
+
+    `masks` say for which places of the block anything may be read, and which block variables each depends on: what is
+    read at the same place for all of these needs it not. `given` are values that were computed
+    already (the anchor's result) by the variable that holds them. `flat` is the row-major place in the iteration space
+    and the variable that holds it: Triton sees of it that neighbours lie side by side.
+    """
+
+    def __init__(self, text: TritonText, pointers: Mapping[Instruction, str], orders: Orders) -> None:
+        self.text = text
+        self.pointers = pointers
+        self.orders = orders
+        self.masks: list[tuple[str, frozenset[str]]] = []
+        self.given: dict[Value, str] = {}
+        self.flat: tuple[DimLike, str] | None = None
+        self.may_fail = False
+        self._scopes: list[dict[tuple[Value, Access], str]] = [{}]
+
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        """What is computed inside is not known outside."""
+        self._scopes.append({})
+        yield
+        self._scopes.pop()
+
+    @contextmanager
+    def only(self, condition: str, roots: frozenset[str]) -> Iterator[None]:
+        """Nothing is read inside but where `condition`, on these block variables, holds as well."""
+        self.masks.append((condition, roots))
+        outer, self._scopes = self._scopes, [{}]
+        yield
+        self._scopes = outer
+        self.masks.pop()
+
+    def mask_for(self, roots: frozenset[str]) -> str:
+        """The mask of a load or store at places that depend on these block variables; empty where all are inside."""
+        return " & ".join(name for name, own in self.masks if own <= roots)
+
+    def of(self, value: Value, access: Access) -> str:
+        """The variable with the elements of `value` at `access`, in the compute type of its element type."""
+        if value in self.given:
+            return self.given[value]
+        key = (value, access)
+        for scope in self._scopes:
+            if key in scope:
+                return scope[key]
+        found = self._emit(value, access)
+        self._scopes[-1][key] = found
+        return found
+
+    def _emit(self, value: Value, access: Access) -> str:
+        instruction = value.instruction
+        if access.conditions:
+            raise DeclinedError("a conditional access outside a pad")
+        if isinstance(instruction.op, Parameter):
+            return self.let(scalar.from_storage(value.dtype, self.load(instruction, access)))
+        if isinstance(instruction.op, Constant):
+            literal = instruction.op.literal
+            if literal.size != 1 and not literal.is_splat:
+                raise DeclinedError("a constant of several elements inside a kernel")
+            return self.let(self.constant(literal.item(), value.dtype))
+        if isinstance(instruction.op, Split):
+            return self.of(present(instruction, 0), self.compose(access, split_access(instruction, value.index)))
+        emitter = _EMITTERS.get(instruction.op.name)
+        if emitter is not None:
+            return emitter(self, instruction, access)
+        step = view_access(instruction)
+        if step is None or step.conditions:
+            raise DeclinedError(f"{instruction.op.name} has no kernel")
+        return self.of(present(instruction, 0), self.compose(access, step))
+
+    def compose(self, outer: Access, inner: Access) -> Access:
+        """The access of an operand, from the access of the result and the op's own map."""
+        try:
+            return outer.compose(inner)
+        except ArgosyError as error:
+            raise DeclinedError(error.what) from None
+
+    def load(self, parameter: Instruction, access: Access) -> str:
+        """Elements of a parameter, as they are stored."""
+        kind = parameter.result().dtype
+        if kind.name == "float64" or kind.kind in ("int", "uint") or kind.is_float or kind.kind == "bool":
+            at, mask = self.place(access, self.orders.get(parameter))
+            masked = f", mask={mask}, other=0" if mask else ""
+            return self.let(f"tl.load({self.pointers[parameter]} + {at}{masked})")
+        raise DeclinedError(f"kernels hold no {kind}")
+
+    def place(self, access: Access, order: tuple[int, ...] | None = None) -> tuple[str, str]:
+        """The place of elements in memory, and the mask under which it is inside, as Triton."""
+        total: DimLike = 0
+        for index, step in zip(access.indices, strides_of(access.source, order), strict=True):
+            total = total + index * step if isinstance(index, Dim) else step * index + total
+        if self.flat is not None and total == self.flat[0]:
+            return self.flat[1], self.mask_for(self.text.roots[self.flat[1]])
+        return self.text.dim(total), self.mask_for(self.text.roots_of(total))
+
+    def index(self, value: Value, access: Access, size: DimLike) -> DimLike:
+        """Integer elements as an index into an axis of `size`: negative ones count from the end, clamped."""
+        raw = self.of(value, access)
+        name = self.text.let(f"index_within({raw}, {self.text.dim(size)}).to({self.text.index_type})", "v")
+        self.text.roots[name] = frozenset().union(*map(self.text.roots_of, access.indices))
+        upper = size - 1 if isinstance(size, int) else None
+        return symbol_dim(Symbol(f"@{name}", 0, upper)) if upper != 0 else 0
+
+    def let(self, expression: str) -> str:
+        """A variable that holds an expression."""
+        return expression if expression.isidentifier() else self.text.let(expression)
+
+    def expression(self, primitive: str, args: Sequence[str], types: Sequence[DType], result: DType) -> str:
+        """The Triton of a primitive on elements of `types`; `result` is its element type."""
+        return scalar.apply(primitive, args, types, result)
+
+    def constant(self, value: Any, dtype: DType) -> str:
+        """A number in the compute type of `dtype`."""
+        return scalar.constant(value, dtype)
+
+    def local(self, expression: str, lower: int = LEAST, upper: int | None = None) -> DimLike:
+        """An index expression as a dim: a new variable, of which no more is known than its bounds."""
+        return symbol_dim(Symbol(f"@{self.text.let(expression, 'v')}", lower, upper))
+
+    def entries(self, attribute: Sequence[DimLike] | None, operand: Value | None) -> list[DimLike] | None:
+        """Numbers that steer an op: the attribute's, else what is known of the operand, else its elements, read here.
+
+        None where neither is given. Declines where their number is not known.
+        """
+        if attribute is not None:
+            return list(attribute)
+        if operand is None:
+            return None
+        if operand.known is not None:
+            return [entry if isinstance(entry, Dim) else int(entry) for entry in operand.known.reshape(-1)]
+        shape = [size for size in operand.shape if isinstance(size, int)]
+        if len(shape) != operand.rank or len(shape) > 1:
+            raise DeclinedError(f"an op is steered by {operand.type}")
+        places = [Access((), operand.shape, (place,)) for place in range(shape[0])] if shape else [Access((), (), ())]
+        kind = self.text.index_type
+        return [self.local(f"{self.of(operand, place)}.to({kind})") for place in places]
+
+
+def present(instruction: Instruction, index: int) -> Value:
+    """Operand `index`, which must be there."""
+    operand = instruction.operands[index] if index < len(instruction.operands) else None
+    if operand is None:
+        raise DeclinedError(f"{instruction.op.name} lacks operand {index}")
+    return operand
+
+
+def op_of(instruction: Instruction, kind: type[A]) -> A:
+    """The instruction's op, which is of that kind: emitters are registered under its name."""
+    if not isinstance(instruction.op, kind):
+        raise InternalError(f"{instruction.op.name} reached the emitter of {kind.__name__}")
+    return instruction.op
+
+
+def split_access(instruction: Instruction, index: int) -> Access:
+    """How piece `index` of a split reads its operand."""
+    op, x = op_of(instruction, Split), present(instruction, 0)
+    axis = normalize_axis(op.axis, x.rank)
+    start: DimLike = 0
+    for piece in instruction.results[:index]:
+        start = piece.shape[axis] + start
+    starts: list[DimLike] = [0] * x.rank
+    starts[axis] = start
+    return maps.slice_by(x.shape, instruction.result(index).shape, starts, [1] * x.rank)
+
+
+def broadcast_access(operand: Value, result: Value, access: Access) -> Access:
+    """The access of a broadcast operand. Where only the run knows whether an axis repeats, so do its indices."""
+    step = maps.broadcast(operand.shape, result.shape)
+    if step is None:
+        axes = maps.identity(result.shape).indices[result.rank - operand.rank :]
+        indices = (
+            index if dims.equal(size, whole) else dims.dim_min(index, size - 1)
+            for index, size, whole in zip(axes, operand.shape, result.shape[result.rank - operand.rank :], strict=True)
+        )
+        step = Access(result.shape, operand.shape, tuple(indices))
+    return access.compose(step)
+
+
+def axes_access(extents: Sequence[DimLike], source: Sequence[DimLike], indices: Sequence[DimLike]) -> Access:
+    """An access from an iteration space of `extents` to a tensor of dims `source`."""
+    return Access(tuple(extents), tuple(source), tuple(indices))
+
+
+@element("pointwise")
+def _pointwise(elements: Elements, instruction: Instruction, access: Access) -> str:
+    op = op_of(instruction, Pointwise)
+    result = instruction.result()
+    names: list[str] = []
+    for operand in instruction.operands:
+        if operand is None:
+            raise DeclinedError("a pointwise operand is absent")
+        names.append(elements.of(operand, broadcast_access(operand, result, access)))
+    kinds = [operand.dtype for operand in instruction.operands if operand is not None]
+    storage = [*kinds, *op.formula.step_dtypes(kinds)]
+    for number, step in enumerate(op.formula.steps):
+        kind = storage[op.formula.arity + number]
+        typed = [storage[ref] for ref in step.args if isinstance(ref, int) and storage[ref].kind != "bool"]
+        source = typed[0] if typed else storage[step.args[0]] if isinstance(step.args[0], int) else kind
+        # A constant takes the type of the operand beside it, but an exponent of integers may be a fraction.
+        own = FLOAT64 if step.primitive == "pow" and source.is_integer else source
+        arg_types = [
+            storage[ref] if isinstance(ref, int) else own if isinstance(ref.value, float) else source
+            for ref in step.args
+        ]
+        args = [
+            names[ref] if isinstance(ref, int) else elements.constant(ref.value, beside)
+            for ref, beside in zip(step.args, arg_types, strict=True)
+        ]
+        names.append(elements.let(elements.expression(step.primitive, args, arg_types, kind)))
+    return names[-1]

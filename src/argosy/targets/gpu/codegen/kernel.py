@@ -1,0 +1,134 @@
+"""A kernel: its Triton text, the buffers and symbols that it takes, and the grid of programs that it runs on."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from argosy.ir import dim as dims
+from argosy.ir.access import Access
+from argosy.ir.dim import DimLike
+from argosy.ir.dtype import DType
+from argosy.ir.module import Module
+from argosy.ops.shapes import product
+from argosy.targets.gpu.codegen import scalar
+from argosy.targets.gpu.codegen.element import Elements
+from argosy.targets.gpu.codegen.prelude import prelude_for
+from argosy.targets.gpu.codegen.text import TritonText
+from argosy.toolchains.triton import TritonSource
+
+__all__ = ["Kernel", "KernelWriter", "Launch"]
+
+_ENTRY = "ARGOSY_ENTRY"
+"""Stands for the kernel's name in its text; the name ends in a hash of the text, so equal kernels are one."""
+_NARROW = 1 << 31
+"""Bytes from which on places in a buffer need 64 bits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """Into how many programs the work is cut, and how each is compiled."""
+
+    grid: tuple[DimLike, DimLike, DimLike]
+    warps: int = 4
+    stages: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """`text` is a Triton function of pointers to the operands, to the results, then of symbols, all in order.
+
+    `pointers` are the types of the first, `symbols` the program's symbols, which are passed in `symbol_type`.
+    """
+
+    text: str
+    pointers: tuple[str, ...]
+    symbols: tuple[str, ...]
+    symbol_type: str
+    launch: Launch
+    label: str = ""
+
+    @property
+    def entry(self) -> str:
+        """The name of the function: label and hash."""
+        about = f"{self.text}{self.pointers}{self.symbol_type}{self.launch.warps}{self.launch.stages}"
+        return f"{self.label or 'kernel'}_{hashlib.sha256(about.encode()).hexdigest()[:16]}"
+
+    def labelled(self, label: str) -> Kernel:
+        """The kernel with a label, unless it has one."""
+        return self if self.label else replace(self, label=label)
+
+    def source(self) -> TritonSource:
+        """What Triton compiles. Every buffer begins at a multiple of 16 bytes."""
+        entry, count = self.entry, len(self.pointers)
+        types = [(f"p{place}", kind) for place, kind in enumerate(self.pointers)]
+        types += [(f"s{place}", self.symbol_type) for place in range(len(self.symbols))]
+        options = (("num_warps", self.launch.warps), ("num_stages", self.launch.stages), ("enable_fp_fusion", False))
+        return TritonSource(entry, self.text.replace(_ENTRY, entry), tuple(types), tuple(range(count)), options)
+
+
+class KernelWriter:
+    """The frame of a kernel for a module: its parameters, then what the caller writes into `text`.
+
+    Beside the module's parameters a kernel may read temporaries, which earlier kernels of the op wrote. `result_orders`
+    say how results lie in memory.
+    """
+
+    def __init__(
+        self,
+        module: Module,
+        orders: Sequence[tuple[int, ...] | None] = (),
+        result_orders: Sequence[tuple[int, ...] | None] = (),
+        temporaries: Sequence[DType] = (),
+    ) -> None:
+        self.text = TritonText()
+        self.module = module
+        self._temporaries = temporaries
+        self.result_orders = tuple(result_orders) or (None,) * len(module.results)
+        pointers = {parameter: f"p{place}" for place, parameter in enumerate(module.parameters)}
+        held = dict(zip(module.parameters, orders, strict=True)) if orders else {}
+        self.elements = Elements(self.text, pointers, held)
+        shapes = [value.shape for value in (*(p.result() for p in module.parameters), *module.results)]
+        widths = [max(v.dtype.bits // 8, 1) for v in (*(p.result() for p in module.parameters), *module.results)]
+        self.text.wide = any(_is_large(product(shape), width) for shape, width in zip(shapes, widths, strict=True))
+
+    def temporary(self, index: int) -> str:
+        """The pointer of a temporary."""
+        return f"p{len(self.module.parameters) + index}"
+
+    def result(self, index: int = 0) -> str:
+        """The pointer of a result."""
+        return f"p{len(self.module.parameters) + len(self._temporaries) + index}"
+
+    def store(self, value: str, dtype: DType, place: Access, index: int = 0) -> None:
+        """Write elements of a result, in the compute type of `dtype`."""
+        at, mask = self.elements.place(place, self.result_orders[index])
+        masked = f", mask={mask}" if mask else ""
+        self.text.line(f"tl.store({self.result(index)} + {at}, {scalar.to_storage(dtype, value)}{masked})")
+
+    def program(self, axis: int = 0) -> str:
+        """The number of the program along an axis of the grid, as an index."""
+        name = self.text.fresh("pid")
+        widened = ".to(tl.int64)" if self.text.wide else ""
+        self.text.line(f"{name} = tl.program_id({axis}){widened}")
+        return name
+
+    def kernel(self, launch: Launch, results: Sequence[DType] | None = None) -> Kernel:
+        """The finished kernel."""
+        kinds = [parameter.result().dtype for parameter in self.module.parameters]
+        kinds += [*self._temporaries, *(results or [value.dtype for value in self.module.results])]
+        pointers = tuple(scalar.pointer_type(kind) for kind in kinds)
+        names = [f"p{place}" for place in range(len(pointers))]
+        symbols = tuple(self.text.symbols)
+        head = f"@triton.jit\ndef {_ENTRY}({', '.join([*names, *self.text.symbols.values()])}):\n"
+        body = head + self.text.text() + "\n"
+        functions = prelude_for(body)
+        text = f"{functions}\n{body}" if functions else body
+        return Kernel(text, pointers, symbols, "i64" if self.text.wide else "i32", launch)
+
+
+def _is_large(count: DimLike, width: int) -> bool:
+    """Whether a tensor may have places that 32 bits can't hold."""
+    upper = dims.bounds(count)[1]
+    return upper is None or upper * width >= _NARROW

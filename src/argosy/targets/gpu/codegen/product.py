@@ -1,0 +1,201 @@
+"""Products: tiles of the result, summed over steps of the inner axis by `tl.dot`, which uses matrix instructions.
+
+Both operands are elements like all others, so that whatever makes them is computed while a tile is loaded; what takes
+the result is computed on the tile before it is stored. Element types without matrix instructions are summed by outer
+products of columns and rows.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from argosy.ir import access as maps
+from argosy.ir.access import Access, axis_index
+from argosy.ir.dim import DimLike, Symbol, ceildiv, symbol_dim
+from argosy.ir.dtype import FLOAT32, INT32, DType
+from argosy.ir.module import Instruction, Module, Value
+from argosy.ops.shapes import product
+from argosy.targets.gpu.codegen import scalar
+from argosy.targets.gpu.codegen.element import axes_access, present
+from argosy.targets.gpu.codegen.kernel import Kernel, KernelWriter, Launch
+from argosy.targets.gpu.codegen.loops import decompose
+from argosy.targets.gpu.codegen.text import axis_name
+
+__all__ = ["Tile", "accumulator", "dot_kernel", "in_matrix", "multiply", "operand_types"]
+
+Order = tuple[int, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """Rows, columns and inner steps of a tile, warps, and stages of loads in flight; programs in a `group` of rows."""
+
+    rows: int
+    columns: int
+    inner: int
+    warps: int = 4
+    stages: int = 2
+    group: int = 8
+
+
+@dataclass(frozen=True, slots=True)
+class DotShape:
+    """A product as loops: over batch axes, rows, columns and the inner axis. Axes are those of the result."""
+
+    batch: tuple[DimLike, ...]
+    rows: DimLike
+    columns: DimLike
+    inner: DimLike
+    row_axis: int | None
+    column_axis: int | None
+
+
+def shape_of(anchor: Instruction) -> DotShape:
+    """The loops of a `dot`; an operand of rank 1 has no axis in the result."""
+    left, right, result = present(anchor, 0), present(anchor, 1), anchor.result()
+    rows = None if left.rank == 1 else result.rank - 1 - (right.rank > 1)
+    columns = None if right.rank == 1 else result.rank - 1
+    batch = result.rank - (rows is not None) - (columns is not None)
+    return DotShape(
+        result.shape[:batch],
+        1 if rows is None else result.shape[rows],
+        1 if columns is None else result.shape[columns],
+        left.shape[-1],
+        rows,
+        columns,
+    )
+
+
+def operand_types(left: DType, right: DType) -> DType | None:
+    """The type in which matrix instructions take both operands; None where there are none that keep the sums right."""
+    if left is right and left.name in ("float16", "bfloat16", "float32"):
+        return left
+    if left.is_integer and right.is_integer and left is right and left.compute.name == "int8":
+        return left.compute
+    return None
+
+
+def in_matrix(left: DType, right: DType) -> bool:
+    """Whether `tl.dot` takes operands of these types."""
+    return operand_types(left, right) is not None
+
+
+def accumulator(left: DType, right: DType, result: DType) -> DType:
+    """The type of sums."""
+    if in_matrix(left, right):
+        return INT32 if left.is_integer else FLOAT32
+    return result.compute
+
+
+def multiply(left: str, right: str, total: str, kinds: tuple[DType, DType], *, tf32: bool) -> str:
+    """`total` plus the product of two tiles, by matrix instructions."""
+    kind = operand_types(*kinds)
+    assert kind is not None  # noqa: S101 - asked before
+    own = scalar.tl_type(kind)
+    precision = ', input_precision="tf32"' if tf32 else ', input_precision="ieee"'
+    sums = "tl.int32" if kind.is_integer else "tl.float32"
+    return (
+        f"tl.dot({left}.to({own}), {right}.to({own}), {total}, out_dtype={sums}{'' if kind.is_integer else precision})"
+    )
+
+
+def dot_kernel(
+    module: Module, anchor: Instruction, orders: Sequence[Order], order: Order, tile: Tile, *, tf32: bool = False
+) -> Kernel:
+    """The kernel of a module whose anchor is a `dot`."""
+    left, right, root, result = present(anchor, 0), present(anchor, 1), module.results[0], anchor.result()
+    shape = shape_of(anchor)
+    writer = KernelWriter(module, orders, (order,))
+    text, elements = writer.text, writer.elements
+    high, wide, deep = tile.rows, tile.columns, tile.inner
+    down, across = ceildiv(shape.rows, high), ceildiv(shape.columns, wide)
+    pid = writer.program()
+    _grouped(writer, pid, down, across, tile.group)
+    batch = product(shape.batch)
+    if shape.batch:
+        lead = writer.program(1)
+        decompose(writer, lead, shape.batch)
+    row = axis_name(shape.row_axis) if shape.row_axis is not None else "row"
+    column = axis_name(shape.column_axis) if shape.column_axis is not None else "column"
+    _range(writer, row, "down", high, "[:, None]", shape.rows)
+    _range(writer, column, "across", wide, "[None, :]", shape.columns)
+    kinds = (left.dtype, right.dtype)
+    sums = accumulator(*kinds, result.dtype)
+    text.line(f"acc = tl.zeros([{high}, {wide}], {scalar.compute_type(sums)})")
+    limit = text.dim(shape.inner)
+    matrix = in_matrix(*kinds)
+    step = deep if matrix else 1
+    once = isinstance(shape.inner, int) and shape.inner <= step
+    loop = contextlib.nullcontext() if once else text.block(f"for start in range(0, {limit}, {step}):")
+    with loop, elements.scope():
+        base = "" if once else "start + "
+        if matrix:
+            _range(writer, "ka", base, deep, "[None, :]", shape.inner, counted=True)
+            a = elements.of(left, _operand(left, shape, result, "ka"))
+            _range(writer, "kb", base, deep, "[:, None]", shape.inner, counted=True)
+            b = elements.of(right, _operand(right, shape, result, "kb"))
+            a, b = _full(writer, a, (high, deep)), _full(writer, b, (deep, wide))
+            text.line(f"acc = {multiply(a, b, 'acc', kinds, tf32=tf32)}")
+        else:
+            step_name = "0" if once else "start"
+            text.derive("ka", step_name)
+            text.derive("kb", step_name)
+            a = elements.of(left, _operand(left, shape, result, "ka"))
+            b = elements.of(right, _operand(right, shape, result, "kb"))
+            own = scalar.compute_type(sums)
+            text.line(f"acc += {a}.to({own}) * {b}.to({own})")
+    given = "acc" if sums.compute is result.dtype.compute else text.let(f"acc.to({scalar.compute_type(result.dtype)})")
+    elements.given[result] = given
+    place = maps.identity(root.shape)
+    writer.store(elements.of(root, place), root.dtype, place)
+    grid = (down * across if not isinstance(across, int) else across * down, batch, 1)
+    return writer.kernel(Launch(grid, tile.warps, tile.stages if matrix else 1))
+
+
+def _grouped(writer: KernelWriter, pid: str, down: DimLike, across: DimLike, group: int) -> None:
+    """Which tile a program makes: some rows of tiles at a time, whose operands are then in the cache."""
+    text = writer.text
+    if down == 1 or across == 1:
+        text.line(f"down = {pid if across == 1 else 0}")
+        text.line(f"across = {0 if across == 1 else pid}")
+        return
+    rows, columns = text.dim(down), text.dim(across)
+    text.line(f"first = {pid} // ({group} * {columns}) * {group}")
+    text.line(f"high = tl.minimum({rows} - first, {group})")
+    text.line(f"down = first + {pid} % ({group} * {columns}) % high")
+    text.line(f"across = {pid} % ({group} * {columns}) // high")
+
+
+def _range(
+    writer: KernelWriter, name: str, start: str, size: int, along: str, extent: DimLike, *, counted: bool = False
+) -> None:
+    """A block variable over `extent`, from tile `start` or from the place `start` itself; masked at the end."""
+    text = writer.text
+    base = start if counted else f"{start} * {size} + "
+    text.root(name, f"{base}tl.arange(0, {size}){along}")
+    if not (isinstance(extent, int) and extent % size == 0):
+        text.line(f"{name}_inside = {name} < {text.dim(extent)}")
+        writer.elements.masks.append((f"{name}_inside", text.roots[name]))
+
+
+def _full(writer: KernelWriter, value: str, shape: tuple[int, int]) -> str:
+    return writer.text.let(f"tl.broadcast_to({value}, {list(shape)})")
+
+
+def _operand(value: Value, shape: DotShape, result: Value, inner: str) -> Access:
+    """How an operand of the product is read, over the axes of the result and the inner axis `inner`."""
+    high = shape.inner - 1 if isinstance(shape.inner, int) else None
+    along: DimLike = symbol_dim(Symbol(f"@{inner}", 0, high)) if shape.inner != 1 else 0
+    left = inner == "ka"
+    if value.rank == 1:
+        return axes_access(result.shape, value.shape, (along,))
+    own = shape.row_axis if left else shape.column_axis
+    place = axis_index(own, result.shape[own]) if own is not None else 0
+    lead: list[DimLike] = []
+    offset = len(shape.batch) - (value.rank - 2)
+    for axis, size in enumerate(value.shape[:-2]):
+        whole = shape.batch[offset + axis]
+        lead.append(0 if size == 1 and whole != 1 else axis_index(offset + axis, whole))
+    return axes_access(result.shape, value.shape, (*lead, place, along) if left else (*lead, along, place))
