@@ -15,10 +15,10 @@ from argosy.targets.cpu.codegen.element import DeclinedError
 from argosy.targets.cpu.codegen.kernel import Kernel
 from argosy.targets.cpu.codegen.reorder import from_blocked, image_shape, to_blocked, whole
 from argosy.targets.cpu.faults import may_fail
-from argosy.targets.cpu.kernel_names import kernel_label
 from argosy.targets.cpu.layout import Blocked
 from argosy.targets.cpu.solution import Problem, Solution
 from argosy.targets.cpu.subnormals import flushes_subnormals
+from argosy.targets.lowering.names import kernel_label
 
 __all__ = ["Buffers", "Draft", "Image", "draft_of"]
 
@@ -232,7 +232,7 @@ def draft_of(
     lowering: Buffers, solution: Solution, problem: Problem, config: Any, instruction: Instruction, *, at_load: bool
 ) -> Draft | DeclinedError:
     """What a solution writes for an instruction, or why it can't."""
-    label, flushes = kernel_label(problem, solution.name), flushes_subnormals(problem)
+    label, flushes = kernel_label(problem.module, problem.anchor, solution.name), flushes_subnormals(problem)
     draft = Draft(lowering, instruction, label, flushes=flushes, at_load=at_load)
     try:
         solution.lower(problem, config, draft)

@@ -12,7 +12,6 @@ from argosy.ir.dim import DimLike
 from argosy.ir.formula import Formula
 from argosy.ir.module import Constant, Instruction, Module
 from argosy.ops.fused import Fused
-from argosy.targets.cpu.solution import Problem
 
 __all__ = ["kernel_label"]
 
@@ -23,10 +22,10 @@ _OP_NAMES: Final = frozenset({"convolution", "transposed", "dot", "reduction", "
 """Words of a solution's name that say again what the op is."""
 
 
-def kernel_label(problem: Problem, solution: str) -> str:
-    """The label of the kernels that a solution, known by its name, makes for a problem: a word of C."""
+def kernel_label(module: Module, anchor: Instruction | None, solution: str) -> str:
+    """The label of the kernels that a solution, known by its name, makes for a fused module: a word of C and Python."""
     how = [word for word in solution.lower().replace("-", "").split() if word not in _OP_NAMES]
-    what = [_anchor(problem.anchor)] if problem.anchor else list(dict.fromkeys(_ops(problem.module)))[:_MOST_WORDS]
+    what = [_anchor(anchor)] if anchor else list(dict.fromkeys(_ops(module)))[:_MOST_WORDS]
     return "_".join([*what, *how])[:_LONGEST].strip("_") or "kernel"
 
 

@@ -1,0 +1,155 @@
+"""The steps of one instruction in the making: what a solution writes into. Nothing counts before it is committed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from argosy.artifact.plan import LaunchStep, PointerArgument, ScalarArgument, Step
+from argosy.ir.dim import DimLike
+from argosy.ir.module import Instruction, Module, Parameter, Value
+from argosy.ir.types import TensorType, Type, type_symbols
+from argosy.targets.gpu.codegen.declined import DeclinedError
+from argosy.targets.gpu.codegen.kernel import Kernel
+from argosy.targets.gpu.codegen.loops import elementwise_kernel
+from argosy.targets.gpu.solution import Order
+
+__all__ = ["Draft", "Lowering", "Place"]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a value lies: the buffer, and the order of its axes there."""
+
+    number: int
+    order: Order = None
+
+
+class Lowering(Protocol):
+    """What a draft asks of the lowering: buffers, and where values lie so far."""
+
+    def places(self, value: Value) -> Sequence[Place]:
+        """Where a value lies, the place in which it was made first."""
+        ...
+
+    def buffer(self, kind: str, of: Type) -> int:
+        """A new buffer; its number."""
+        ...
+
+    def memory(self, of: Type) -> int:
+        """A buffer for kernels to write."""
+        ...
+
+    def kept(self, of: Type) -> int:
+        """A buffer for kernels to write once, when the artifact is loaded."""
+        ...
+
+    def is_weight(self, value: Value) -> bool:
+        """Whether a value is the same in every run."""
+        ...
+
+    def is_refused(self, kernel: Kernel) -> str:
+        """Why the toolchain refused a kernel before; empty where it did not."""
+        ...
+
+    def size(self, dim: DimLike) -> int | str:
+        """A dim as the plan writes it."""
+        ...
+
+    def symbol_text(self, name: str) -> str:
+        """A symbol as the plan writes it."""
+        ...
+
+
+@dataclass(slots=True)
+class Draft:
+    """What the steps of one instruction are written into. `at_load` says that they run once, at load."""
+
+    lowering: Lowering
+    instruction: Instruction
+    label: str = ""
+    at_load: bool = False
+    body: list[Step] = field(default_factory=list)
+    before: list[Step] = field(default_factory=list)
+    made: list[int] = field(default_factory=list)
+    kernels: list[Kernel] = field(default_factory=list)
+    results: dict[int, Place] = field(default_factory=dict)
+    found: dict[Value, list[Place]] = field(default_factory=dict)
+
+    def _present(self) -> list[Value]:
+        return [operand for operand in self.instruction.operands if operand is not None]
+
+    def operand(self, index: int) -> int:
+        """The buffer of parameter `index`, as it lies."""
+        return self.lowering.places(self._present()[index])[0].number
+
+    def ordered(self, index: int, order: Order) -> int:
+        """Parameter `index` in another order of its axes."""
+        return self.in_order(self._present()[index], order)
+
+    def in_order(self, value: Value, order: Order) -> int:
+        """The buffer of a value whose axes lie in an order; a copy where there is none."""
+        places = (*self.lowering.places(value), *self.found.get(value, ()))
+        for place in places:
+            if place.order == order:
+                return place.number
+        source = places[0]
+        kernel = copy_kernel(value.tensor, source.order, order).labelled("reorder")
+        if self.lowering.is_weight(value) and not kernel.symbols and not type_symbols(value.type):
+            number = self.lowering.kept(value.type)
+            self.made.append(number)
+            self.before.append(self._step(kernel, [source.number], [number]))
+        else:
+            number = self.lowering.memory(value.type)
+            self.body.append(self._step(kernel, [source.number], [number]))
+        self.found.setdefault(value, []).append(Place(number, order))
+        return number
+
+    def result(self, index: int = 0, order: Order = None) -> int:
+        """The buffer of a result."""
+        if index not in self.results:
+            self.results[index] = Place(self._memory(self.instruction.types[index]), order)
+        return self.results[index].number
+
+    def is_weight(self, index: int) -> bool:
+        """Whether a parameter is a weight."""
+        return self.lowering.is_weight(self._present()[index])
+
+    def temporary(self, kind: TensorType) -> int:
+        """A buffer for the steps of this op."""
+        return self._memory(kind)
+
+    def _memory(self, kind: Type) -> int:
+        if not self.at_load:
+            return self.lowering.memory(kind)
+        self.made.append(self.lowering.kept(kind))
+        return self.made[-1]
+
+    def launch(self, kernel: Kernel, reads: Sequence[int], writes: Sequence[int]) -> None:
+        """Append a launch. Raises DeclinedError where the toolchain refused the kernel before."""
+        (self.before if self.at_load else self.body).append(self._step(kernel, reads, writes))
+
+    def _step(self, kernel: Kernel, reads: Sequence[int], writes: Sequence[int]) -> LaunchStep:
+        kernel = kernel.labelled(self.label)
+        if why := self.lowering.is_refused(kernel):
+            raise DeclinedError(why)
+        self.kernels.append(kernel)
+        pointers = [PointerArgument(8 * slot, number) for slot, number in enumerate((*reads, *writes))]
+        width, kind = (8, "int64") if kernel.symbol_type == "i64" else (4, "int32")
+        scalars = [
+            ScalarArgument(8 * len(pointers) + width * slot, kind, self.lowering.symbol_text(name))
+            for slot, name in enumerate(kernel.symbols)
+        ]
+        grid = tuple(self.lowering.size(size) for size in kernel.launch.grid)
+        return LaunchStep(
+            0, kernel.entry, (grid[0], grid[1], grid[2]), (0, 1, 1), 8 * len(pointers) + width * len(scalars),
+            (*pointers, *scalars), tuple(reads), tuple(writes), source=self.instruction.source,
+        )  # fmt: skip
+
+
+def copy_kernel(kind: TensorType, source: Order, order: Order) -> Kernel:
+    """Copies a tensor from one order of its axes to another."""
+    parameter = Instruction(Parameter(kind), (), (kind,), (None,), ("x",))
+    module = Module("copy", (parameter,), (), (parameter.result(),), ("y",))
+    return elementwise_kernel(module, (source,), order)

@@ -1,0 +1,35 @@
+"""The passes of the GPU target, in named phases: its table of contents."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from argosy.options import CompileOptions
+from argosy.passes import NORMALISE
+from argosy.passes.eliminate_common import EliminateCommon
+from argosy.passes.fold_constants import FoldConstants
+from argosy.passes.fold_scales import FoldScales
+from argosy.passes.fuse_loops import FuseLoops
+from argosy.passes.hoist_constant_steps import HoistConstantSteps
+from argosy.passes.lower_einsum import LowerEinsum
+from argosy.passes.lower_precision import LowerPrecision
+from argosy.passes.manager import Phase
+
+__all__ = ["pipeline"]
+
+_SHORT: Final = {"fp16": "float16", "bf16": "bfloat16"}
+
+
+def pipeline(options: CompileOptions) -> Sequence[Phase]:
+    """The phases for some options."""
+    phases = [
+        NORMALISE,
+        Phase("optimise", (LowerEinsum(), HoistConstantSteps(), FoldConstants(), EliminateCommon())),
+    ]
+    if options.accuracy != "exact":
+        phases.append(Phase("weights", (FoldScales(),)))
+    if options.precision in _SHORT:
+        lower = LowerPrecision(_SHORT[options.precision], weights_only=False)
+        phases.append(Phase("short", (lower, FoldConstants(dequantizes=True), EliminateCommon())))
+    return (*phases, Phase("fuse", (FuseLoops(),)))

@@ -1,0 +1,139 @@
+"""A variant for one GPU arch: lowered, its kernels compiled, and each launch completed by what the code says of itself.
+
+Threads of a block, shared memory and scratch are known when a kernel is compiled. One that the toolchain refuses, or
+that needs what the arch does not have, is named to the lowering, which then takes the next way.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from msgspec.structs import replace
+
+from argosy.artifact.plan import (
+    Block,
+    CodeRecord,
+    IfBlock,
+    LaunchStep,
+    LoopBlock,
+    PlanRecord,
+    ScratchArgument,
+    Step,
+    StraightBlock,
+)
+from argosy.errors import CompileError
+from argosy.ir.module import Module
+from argosy.options import CompileOptions
+from argosy.targets.gpu.arches.row import GpuArch
+from argosy.targets.gpu.codegen.kernel import Kernel
+from argosy.targets.gpu.lower import LoweredModule, lower_module
+from argosy.toolchains.triton import CompiledKernel, GpuCode, Refused, compile_kernels
+
+__all__ = ["compiled_variant"]
+
+log = logging.getLogger("argosy.gpu")
+
+_ROUNDS: Final = 20
+"""How often a module is lowered again because of kernels that the toolchain refused."""
+
+
+def compiled_variant(
+    module: Module, arch: GpuArch, options: CompileOptions
+) -> tuple[LoweredModule, PlanRecord, dict[str, bytes]]:
+    """A module that has gone through the pipeline, lowered and compiled: the plan, and the entries of its code.
+
+    Raises CompileError for a host step under `strict`, MissingExtraError without the toolchain.
+    """
+    triton = arch.triton
+    target = GpuCode("hip" if triton.backend == "hip" else "cuda", triton.arch, triton.warp_size, arch.portable)
+    refused: dict[str, str] = {}
+    for _ in range(_ROUNDS):
+        lowered = lower_module(module, arch, options, refused)
+        names = list(lowered.kernels)
+        made = compile_kernels([lowered.kernels[name].source() for name in names], target, jobs=options.jobs)
+        compiled: dict[str, CompiledKernel] = {}
+        for name, answer in zip(names, made, strict=True):
+            why = answer.reason if isinstance(answer, Refused) else _why_not(answer, arch)
+            if why or isinstance(answer, Refused):
+                log.info("the kernel %s is not taken: %s", name, why)
+                refused[name] = why
+            else:
+                compiled[name] = answer
+        if len(compiled) == len(names):
+            return lowered, *_completed(lowered.plan, lowered.kernels, compiled)
+    raise CompileError(f"Triton refused kernels {_ROUNDS} times: {next(reversed(refused.values()))}", where=arch.name)
+
+
+def _why_not(kernel: CompiledKernel, arch: GpuArch) -> str:
+    """Why an arch can't run a kernel, or had better not."""
+    if kernel.shared > arch.shared_memory_per_block:
+        return f"it needs {kernel.shared} bytes of shared memory, {arch.name} has {arch.shared_memory_per_block}"
+    if kernel.threads > arch.max_threads_per_block:
+        return f"it needs {kernel.threads} threads, {arch.name} has {arch.max_threads_per_block}"
+    if kernel.maps:
+        return "it takes tensor maps"
+    return ""
+
+
+def _completed(
+    plan: PlanRecord, kernels: Mapping[str, Kernel], compiled: Mapping[str, CompiledKernel]
+) -> tuple[PlanRecord, dict[str, bytes]]:
+    """The plan with its code objects, and what they hold."""
+    code: list[CodeRecord] = []
+    numbers: dict[str, int] = {}
+    entries: dict[str, bytes] = {}
+    for name in kernels:
+        kernel = compiled[name]
+        path = f"code/{name}.{kernel.form}"
+        assembly = f"asm/{name}.s" if kernel.form == "hsaco" else ""
+        numbers[name] = len(code)
+        code.append(CodeRecord(path, kernel.form, assembly))
+        entries[path] = kernel.code
+        if assembly:
+            entries[assembly] = kernel.assembly.encode()
+
+    def completed(step: Step) -> Step:
+        if not isinstance(step, LaunchStep):
+            return step
+        kernel = compiled[step.entry]
+        first = -(-step.parameter_bytes // 8) * 8
+        # Behind the kernel's own parameters come two pointers: to scratch memory, and to that of a profiler.
+        room = kernel.scratch and _bytes(step, kernel.scratch)
+        arguments = (*step.arguments, ScratchArgument(first, room)) if room else step.arguments
+        return replace(
+            step,
+            code=numbers[step.entry],
+            block=(kernel.threads, 1, 1),
+            parameter_bytes=first + 16,
+            arguments=arguments,
+            shared=kernel.shared,
+        )
+
+    body = _mapped(plan.body, completed)
+    prepare = tuple(replace(record, body=_mapped(record.body, completed)) for record in plan.prepare)
+    return replace(plan, body=body, prepare=prepare, code=tuple(code)), entries
+
+
+def _bytes(step: LaunchStep, each: int) -> int | str:
+    x, y, z = step.grid
+    numbers = [size for size in (x, y, z) if isinstance(size, int)]
+    if len(numbers) == 3:
+        return numbers[0] * numbers[1] * numbers[2] * each
+    return " * ".join([str(each), *(f"({size})" for size in (x, y, z))])
+
+
+def _mapped(blocks: Sequence[Block], step: Callable[[Step], Step]) -> tuple[Block, ...]:
+    """The same blocks with each step changed."""
+    found: list[Block] = []
+    for block in blocks:
+        match block:
+            case StraightBlock():
+                found.append(replace(block, steps=tuple(step(each) for each in block.steps)))
+            case IfBlock():
+                then, otherwise = _mapped(block.then, step), _mapped(block.otherwise, step)
+                found.append(replace(block, then=then, otherwise=otherwise))
+            case LoopBlock():
+                found.append(replace(block, body=_mapped(block.body, step)))
+    return tuple(found)
