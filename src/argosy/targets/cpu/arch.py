@@ -41,6 +41,8 @@ class CpuArch:
     features: frozenset[str] = field(default_factory=frozenset)
     system: str = "linux"
     flags: tuple[str, ...] = ()
+    multiply_adds: int = 2
+    """Multiplications with addition of vectors of floats that a core begins in a cycle."""
     idle: frozenset[str] = field(default_factory=frozenset)
     """Features that are there and gain nothing: their instructions take as long as what they would replace."""
 
@@ -120,7 +122,10 @@ _V4: Final = _row(
 _SERVER: Final = (
     "avx512ifma avx512vbmi avx512vbmi2 avx512vnni avx512bitalg avx512vpopcntdq avx512bf16 gfni vaes vpclmulqdq"
 )
-_ZEN4: Final = _row("znver4", "znver4", 512, 32, _MIB, "AMD Zen 4 and later", _V4, more=f"{_SERVER} sse4a", flags=_WIDE)
+_ZEN4: Final = replace(
+    _row("znver4", "znver4", 512, 32, _MIB, "AMD Zen 4 and later", _V4, more=f"{_SERVER} sse4a", flags=_WIDE),
+    multiply_adds=1,
+)
 _SAPPHIRE_RAPIDS: Final = _row(
     "sapphirerapids", "sapphirerapids", 512, 32, 2 * _MIB, "Intel Sapphire Rapids and later", _V4,
     more=f"{_SERVER} avx512fp16 avxvnni",

@@ -1,8 +1,9 @@
 """What the ways to convolve cost, in cycles of a core: enough to choose between them.
 
 A way works and waits for memory at the same time, so it costs the greater of the two. Work is that of the register
-tiles: two multiply-adds a cycle, or two loads where a tile is too small to be bound by them, and what each call of
-the tile costs. What is waited for is weights: activations come from the kernel before and stay near.
+tiles: the multiply-adds that the level begins in a cycle, or two loads where a tile is too small to be bound by them,
+and what each call of the tile costs. What is waited for is weights: activations come from the kernel before and stay
+near.
 Of weights that the second cache does not hold, the first reading comes from memory, later ones from the third cache.
 
 The rates are the lower ones of two servers (Zen 4: 5 and 20 bytes a cycle, Sapphire Rapids: 4 and 10).
@@ -34,16 +35,16 @@ def _size(dim: DimLike) -> int:
     return dim if isinstance(dim, int) else _PIXELS
 
 
-def _tile(rows: int, tile: Tile, steps: int, registers: int) -> int:
-    """Cycles of a call of a register tile of `rows` rows; a vector of 16 numbers is `registers` registers."""
-    vectors = tile.vectors * registers
-    return steps * max(rows * vectors, rows + vectors) // 2 + _CALL
+def _tile(rows: int, tile: Tile, steps: int, arch: CpuArch) -> int:
+    """Cycles of a call of a register tile of `rows` rows."""
+    vectors = tile.vectors * _registers(arch)
+    return steps * max(2 * rows * vectors // arch.multiply_adds, rows + vectors) // 2 + _CALL
 
 
-def _tiles(rows: int, tile: Tile, steps: int, registers: int) -> int:
+def _tiles(rows: int, tile: Tile, steps: int, arch: CpuArch) -> int:
     """Cycles for `rows` rows by the columns of a panel."""
     parts, size, larger = balanced(rows, tile.rows)
-    return larger * _tile(size + 1, tile, steps, registers) + (parts - larger) * _tile(size, tile, steps, registers)
+    return larger * _tile(size + 1, tile, steps, arch) + (parts - larger) * _tile(size, tile, steps, arch)
 
 
 def _waiting(weights: int, readings: int, cache: int) -> int:
@@ -53,6 +54,7 @@ def _waiting(weights: int, readings: int, cache: int) -> int:
 
 
 def _registers(arch: CpuArch) -> int:
+    """Registers that a vector of 16 numbers is."""
     return max(1, BLOCK * 32 // arch.vector_bits)
 
 
@@ -63,7 +65,7 @@ def direct_cycles(window: Window, tile: Tile, arch: CpuArch) -> int:
     steps = _size(Channels.of(window, tile).depth) * math.prod(window.kernel)
     lines = max(1, tile.rows // max(width, 1)) if len(outer) == 1 and width <= tile.rows else 1
     count = _size(window.result[0]) * -(-math.prod(outer) // lines)
-    work = panels * count * _tiles(width * lines, tile, steps, _registers(arch))
+    work = panels * count * _tiles(width * lines, tile, steps, arch)
     return max(work, _waiting(panels * tile.columns * steps * 4, 1, arch.second_cache))
 
 
@@ -76,7 +78,7 @@ def winograd_cycles(winograd: Winograd, arch: CpuArch) -> int:
     blocks = winograd.panels * tile.vectors
     # On either side of the products each place is loaded, stored, and added about half as often as a tile is wide.
     transforms = places * (2 + winograd.transform.reach // 2) * (winograd.blocks + blocks) * registers // 2
-    products = places * winograd.panels * _tiles(winograd.together, tile, winograd.channels, registers)
+    products = places * winograd.panels * _tiles(winograd.together, tile, winograd.channels, arch)
     work = groups * (products + winograd.together * transforms)
     weights = places * winograd.panels * tile.columns * winograd.channels * 4
     return max(work, _waiting(weights, groups, arch.second_cache))

@@ -9,7 +9,7 @@ places is a matrix product over channels, by the same register tiles as all othe
 Source: A. Lavin, S. Gray, "Fast Algorithms for Convolutional Neural Networks", CVPR 2016. Against sums in float64
 F(2 x 2) errs no more than the direct sum, which is longer; F(4 x 4) about five times as much.
 
-A chunk takes some tiles through all three stages, so that what lies between them stays in the second cache. Where those
+A chunk takes some tiles through all three stages, so that what lies between them stays near. Where those
 are few groups of tiles, several chunks make a part of the output channels of a group each.
 """
 
@@ -43,6 +43,8 @@ _SHARES: Final = 8
 """Pieces into which the work is cut at the least, for as many workers."""
 _SHARE: Final = Fraction(7, 8)
 """Of the second cache, for what lies between the stages."""
+_SPILLING: Final = 2
+"""Second caches that may lie between the stages where the weights do not stay in one anyway."""
 
 
 def _matrix(text: str) -> Matrix:
@@ -133,7 +135,8 @@ class Winograd:
         """Tiles that go through the stages together.
 
         All weights are read once for each group of tiles. Where they fit beside what lies between the stages they
-        stay at hand, and small groups do; else the fewer groups, the better.
+        stay at hand, and small groups do. Else the fewer groups, the better: what does not stay in the second cache
+        is written and read once, which costs less than weights that come again.
         """
         one = self.places * (self.blocks * LANES + self.panels * self.tile.columns) * 4
         room = int(self.cache * _SHARE)
@@ -141,12 +144,14 @@ class Winograd:
         most = 4 * self.tile.rows
         if weights <= room // 2:
             room -= weights
+        else:
+            room = _SPILLING * self.cache
         most = max(self.tile.rows // 2, min(most, room // one))
-        most = most // self.tile.rows * self.tile.rows or most
+        whole = most // self.tile.rows * self.tile.rows or most
         total = product(self.grid)
         if isinstance(total, Dim):
-            return most
-        _, size, larger = balanced(total, most)
+            return whole
+        _, size, larger = balanced(total, most if total <= most else whole)
         return size + (larger > 0)
 
     @property
