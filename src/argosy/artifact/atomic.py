@@ -15,6 +15,8 @@ from argosy.errors import EnvironmentError_
 
 __all__ = ["atomic_file"]
 
+_BUFFER: Final = 1 << 16
+"""Larger pieces go to the file as they are, without another copy."""
 _SPACE: Final = "free some disk space, or write elsewhere"
 _HINTS: Final = {
     errno.ENOSPC: _SPACE,
@@ -41,7 +43,7 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
         descriptor = os.open(temporary, flags, 0o666)
         try:
-            with os.fdopen(descriptor, "w+b", buffering=1 << 20) as file:
+            with os.fdopen(descriptor, "w+b", buffering=_BUFFER) as file:
                 yield file
                 file.flush()
                 os.fsync(file.fileno())

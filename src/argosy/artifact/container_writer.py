@@ -20,7 +20,8 @@ from argosy.errors import ArtifactError, InternalError
 
 __all__ = ["CHUNK", "ContainerWriter", "Written", "chunks_of"]
 
-CHUNK = 1 << 20
+CHUNK = 1 << 18
+"""Bytes that are hashed, summed and written at a time: they stay in the processor's cache meanwhile."""
 _LEVEL = 6
 
 

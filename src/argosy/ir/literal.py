@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from argosy.errors import InternalError
 from argosy.ir.dtype import Array, DType, dtype_of
 
 __all__ = ["Literal", "pack_bits", "unpack_bits"]
+
+_SAMPLE: Final = 8
+"""Elements that the hash of a literal reads."""
 
 
 def pack_bits(elements: Array, bits: int) -> Array:
@@ -55,7 +58,7 @@ class Literal:
     is stored (packed bytes, little endian), computed once when first asked for.
     """
 
-    __slots__ = ("_array", "_data", "_digest", "dtype", "is_splat", "shape")
+    __slots__ = ("_array", "_data", "_digest", "_hash", "dtype", "is_splat", "shape")
 
     def __init__(self, dtype: DType, shape: tuple[int, ...], data: Array, *, is_splat: bool) -> None:
         self.dtype = dtype
@@ -64,6 +67,7 @@ class Literal:
         self._data = data
         self._array: Array | None = None
         self._digest: str | None = None
+        self._hash: int | None = None
 
     @staticmethod
     def of(array: Any, dtype: DType | None = None) -> Literal:
@@ -152,7 +156,11 @@ class Literal:
         return isinstance(other, Literal) and self._key() == other._key()
 
     def __hash__(self) -> int:
-        return hash((self.dtype.name, self.shape, self.is_splat, self.nbytes))
+        # A few bytes of the content tell most weights of one shape apart, without reading all of them.
+        if self._hash is None:
+            begin = b"" if self.dtype.kind == "string" else self._data[:_SAMPLE].tobytes()
+            self._hash = hash((self.dtype.name, self.shape, self.is_splat, self.nbytes, begin))
+        return self._hash
 
     def _key(self) -> tuple[object, ...]:
         return (self.dtype, self.shape, self.is_splat, self.nbytes, self.digest)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 
 from argosy.ir.builder import Builder
 from argosy.ir.module import Instruction, Module, Value
-from argosy.ir.op import Op, op_class
+from argosy.ir.signature import op_signature
 from argosy.passes.manager import PassContext, register_pass
 from argosy.rewrite.rebuild import Change, transform
 
@@ -31,17 +29,6 @@ class EliminateCommon:
         return transform(module, _sharing, context.namer)
 
 
-@cache
-def _float_fields(name: str) -> tuple[str, ...]:
-    """Names of the attributes of an op that are floats or tuples of them."""
-    return tuple(entry.name for entry in dataclasses.fields(op_class(name)) if "float" in str(entry.type))  # type: ignore[arg-type]
-
-
-def _zeros(op: Op) -> tuple[str, ...]:
-    """Tells attributes 0.0 and -0.0 apart, which compare equal. Formulas and literals see to that themselves."""
-    return tuple(repr(getattr(op, name)) for name in _float_fields(op.name))
-
-
 def _sharing() -> Change:
     """A function that remembers what it has seen in one module."""
     seen: dict[object, Instruction] = {}
@@ -50,7 +37,7 @@ def _sharing() -> Change:
         op = instruction.op
         if not op.pure or op.modules():
             return None  # bodies are compared by identity: nothing to find
-        first = seen.setdefault((op, _zeros(op), instruction.operands), instruction)
+        first = seen.setdefault((op_signature(op), instruction.operands), instruction)
         return None if first is instruction else first.results
 
     return share

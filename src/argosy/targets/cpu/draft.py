@@ -4,23 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
-from argosy.artifact.plan import CallStep, PointerArgument, RunStep, ScalarArgument, ShapeStep, Step
+from argosy.artifact.plan import BufferRecord, CallStep, PointerArgument, RunStep, ScalarArgument, ShapeStep, Step
 from argosy.ir.dim import DimLike
 from argosy.ir.dtype import INT64
 from argosy.ir.module import Instruction, Value
 from argosy.ir.types import TensorType, Type, type_symbols
-from argosy.targets.cpu.codegen.element import DeclinedError
 from argosy.targets.cpu.codegen.kernel import Kernel
 from argosy.targets.cpu.codegen.reorder import from_blocked, image_shape, to_blocked, whole
 from argosy.targets.cpu.faults import may_fail
 from argosy.targets.cpu.layout import Blocked
-from argosy.targets.cpu.solution import Problem, Solution
-from argosy.targets.cpu.subnormals import flushes_subnormals
-from argosy.targets.lowering.names import kernel_label
 
-__all__ = ["Buffers", "Draft", "Image", "draft_of"]
+__all__ = ["Buffers", "Draft", "Image"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +30,8 @@ class Image:
 
 class Buffers(Protocol):
     """What a draft asks of the lowering: buffers, and where values lie so far."""
+
+    buffers: list[BufferRecord]
 
     def buffer(self, kind: str, of: Type) -> int:
         """A new buffer; its number."""
@@ -226,19 +224,3 @@ class Draft:
             kernel.scratch,
             self.instruction.source,
         )
-
-
-def draft_of(
-    lowering: Buffers, solution: Solution, problem: Problem, config: Any, instruction: Instruction, *, at_load: bool
-) -> Draft | DeclinedError:
-    """What a solution writes for an instruction, or why it can't."""
-    label, flushes = kernel_label(problem.module, problem.anchor, solution.name), flushes_subnormals(problem)
-    draft = Draft(lowering, instruction, label, flushes=flushes, at_load=at_load)
-    try:
-        solution.lower(problem, config, draft)
-    except DeclinedError as declined:
-        return declined
-    for index in range(len(instruction.types)):
-        if index not in draft.results:
-            draft.result(index)
-    return draft

@@ -43,11 +43,11 @@ from argosy.targets.cpu.codegen.kernel import Kernel
 from argosy.targets.cpu.codegen.sub_byte import pack_kernel, unpack_kernel
 from argosy.targets.cpu.codegen.turns import element_kernel, length_kernel
 from argosy.targets.cpu.demand_steps import check_steps
-from argosy.targets.cpu.draft import Draft, Image, draft_of
+from argosy.targets.cpu.draft import Draft, Image
 from argosy.targets.cpu.in_place import write_in_place
 from argosy.targets.cpu.layout import Blocked
-from argosy.targets.cpu.problem import problem_of, solutions_of, wanted_layout
-from argosy.targets.cpu.solution import Problem, Solution
+from argosy.targets.cpu.problems import KnownProblem, Problems, wanted_layout
+from argosy.targets.cpu.solution import Solution
 from argosy.targets.lowering.control import Turn, lower_control
 from argosy.targets.lowering.load_time import is_done_at_load, without_passing
 from argosy.targets.lowering.plan_buffers import PlanBuffers
@@ -79,8 +79,8 @@ class _Lowering(PlanBuffers):
     def __init__(self, module: Module, arch: CpuArch, options: CompileOptions) -> None:
         super().__init__()
         self._module = module
-        self._arch = arch
         self._options = options
+        self._problems = Problems(arch, options)
         self._numbers: dict[Value, int] = {}
         self._images: dict[Value, list[Image]] = {}
         self._readers = readers_of(module)
@@ -266,8 +266,9 @@ class _Lowering(PlanBuffers):
         if self._alias(instruction):
             return
         reasons: list[str] = []
-        for solution in solutions_of(instruction):
-            draft = self._attempt(solution, instruction, reasons)
+        problem = self._problem(instruction)
+        for solution in problem.solutions:
+            draft = self._attempt(problem, solution, instruction, reasons)
             if draft is not None:
                 self._commit(draft)
                 return
@@ -287,24 +288,24 @@ class _Lowering(PlanBuffers):
         self._numbers[instruction.result()] = self.buffer("view", instruction.types[0], base=source)
         return True
 
-    def _attempt(self, solution: Solution, instruction: Instruction, reasons: list[str]) -> Draft | None:
-        problem = self._problem(instruction)
-        if why := solution.applies(problem):
+    def _attempt(
+        self, problem: KnownProblem, solution: Solution, instruction: Instruction, reasons: list[str]
+    ) -> Draft | None:
+        if why := problem.declined(solution):
             reasons.append(f"{solution.name}: {why}")
             return None
         before = len(self.buffers)
-        for config in solution.configs(problem)[:1]:
-            for at_load in (True, False) if is_done_at_load(instruction, self.is_weight) else (False,):
-                draft = draft_of(self, solution, problem, config, instruction, at_load=at_load)
-                if isinstance(draft, Draft) and not (at_load and draft.belongs_to_runs):
-                    return draft
-                del self.buffers[before:]
-            reasons.append(f"{solution.name}: {draft}")
+        for at_load in (True, False) if is_done_at_load(instruction, self.is_weight) else (False,):
+            draft = problem.draft(self, solution, instruction, at_load=at_load)
+            if isinstance(draft, Draft) and not (at_load and draft.belongs_to_runs):
+                return draft
+            del self.buffers[before:]
+        reasons.append(f"{solution.name}: {draft}")
         return None
 
-    def _problem(self, instruction: Instruction) -> Problem:
+    def _problem(self, instruction: Instruction) -> KnownProblem:
         layouts = tuple(self._layout(operand) for operand in instruction.operands if operand is not None)
-        return problem_of(instruction, self._arch, self._options, layouts)
+        return self._problems.of(instruction, layouts)
 
     def _layout(self, value: Value) -> Blocked | None:
         """The blocked form of a value in its own axes."""
