@@ -27,7 +27,7 @@ from argosy.ir.types import TensorType, Type, type_symbols
 from argosy.options import CompileOptions, Dimensions, DimValue
 from argosy.passes.bind_dims import BindDims
 from argosy.passes.manager import PassManager, Phase
-from argosy.targets.base import Target, find_arch, make_target
+from argosy.targets.base import Target, find_arch, find_archs, make_target
 
 __all__ = ["CompileOptions", "Target", "compile", "compile_program", "load_onnx", "make_target", "resolve_targets"]
 
@@ -109,11 +109,17 @@ def resolve_targets(names: Sequence[str | Target]) -> tuple[Target, ...]:
     found: dict[Target, None] = {}
     for name in names:
         for part in name.split(",") if isinstance(name, str) else (name,):
-            target = part if isinstance(part, Target) else _native() if part == "native" else find_arch(part.strip())
-            found[target] = None
+            found.update(dict.fromkeys(_named(part)))
     if not found:
         raise UsageError("no arch is given", hint="for example --arch ref")
     return tuple(found)
+
+
+def _named(part: str | Target) -> Sequence[Target]:
+    """The targets that one name means; a target means itself."""
+    if isinstance(part, Target):
+        return (part,)
+    return (_native(),) if part.strip() == "native" else find_archs(part.strip())
 
 
 def _native() -> Target:

@@ -7,8 +7,18 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from argosy.artifact.artifact import Artifact
     from argosy.artifact.manifest import ValueInfo, VariantRecord
+    from argosy.targets.base import Target
 
-__all__ = ["artifact_json", "bytes_text", "dims_text", "support_tier", "values_json", "variant_json", "variant_rows"]
+__all__ = [
+    "artifact_json",
+    "bytes_text",
+    "dims_text",
+    "numbers_text",
+    "support_tier",
+    "values_json",
+    "variant_json",
+    "variant_rows",
+]
 
 
 def bytes_text(count: int) -> str:
@@ -26,6 +36,14 @@ def support_tier(arch: str) -> str:
     from argosy.targets.base import known_archs
 
     return next((info.tier for info in known_archs() if info.name == arch), "unknown to this version")
+
+
+def numbers_text(target: Target) -> str:
+    """The numbers that a target compiles for, by where they are from: `num_cu 304, num_chiplets 8 (mi300x); …`."""
+    sources: dict[str, list[str]] = {}
+    for number in target.numbers():
+        sources.setdefault(number.source, []).append(f"{number.name} {number.value}")
+    return "; ".join(f"{', '.join(numbers)} ({source})" for source, numbers in sources.items())
 
 
 def dims_text(dims: dict[str, int]) -> str:

@@ -6,11 +6,10 @@ same, what is rewritten, what is not needed because it is always so, and what is
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Sequence
 from typing import Final
 
+from argosy.cli.relaxed_json import relaxed_object
 from argosy.cli.spelling import COMPILERS, READERS, Spelling, becomes, dropped, refused, same
 from argosy.errors import UsageError
 
@@ -23,7 +22,7 @@ _RUNNERS: Final = ("run", "perf", "verify")
 _EVERY: Final = (*READERS, "ops")
 _TENSORFLOW: Final = "Argosy reads ONNX models only; tf2onnx converts TensorFlow's"
 _READ: Final = ("read",)
-_GPU: Final = "this version compiles for no GPU; `argosy arches` lists what there is"
+_GPU: Final = "this version asks no driver which GPU there is; name it by --gpu-arch"
 
 
 def _shapes(values: Sequence[str]) -> list[str]:
@@ -40,20 +39,32 @@ def _dims(values: Sequence[str]) -> list[str]:
         if asked.strip().isdigit():
             found.append(f"--dim={name[1:]}={asked.strip()}")
             continue
-        lower, upper, optimals = _relaxed_json(asked, name)
+        lower, upper, optimals = _bounds(asked, name)
         found.append(f"--dim={name[1:]}={lower}..{upper}")
         if optimals:
             found.append(f"--dim={name[1:]}={','.join(map(str, optimals))}")
     return found
 
 
-def _relaxed_json(text: str, name: str) -> tuple[int, int, list[int]]:
+def _bounds(text: str, name: str) -> tuple[int, int, list[int]]:
     """Least size, greatest size and optimal sizes in `{min:1, max:8, optimals:[4]}`, whose keys need no quotes."""
     try:
-        value = json.loads(re.sub(r"([{,]\s*)(\w+)\s*:", r'\1"\2":', text))
+        value = relaxed_object(text)
         return value["min"], value["max"], value.get("optimals", [])
     except (ValueError, KeyError, TypeError, AttributeError):
         raise UsageError(f"--dim-param {name} is {text!r}", hint="our forms are --dim N=4 and --dim N=1..8") from None
+
+
+def _number(name: str, key: str) -> Spelling:
+    """An option that gives one number of every GPU; what `--gpu-arch-params` says goes before it."""
+    return becomes(
+        name,
+        COMPILERS,
+        f"--gpu-arch-params *={{{key}:N}}",
+        lambda values: [f"--gpu-arch-params=*={{{key}:{values[0]}}}"],
+        takes="a value",
+        sample=("8",),
+    )
 
 
 MIGRAPHX: Final[tuple[Spelling, ...]] = (
@@ -129,14 +140,22 @@ MIGRAPHX: Final[tuple[Spelling, ...]] = (
         sample=("@x", "x.npy"),
     ),
     # compile
-    refused("--gpu", COMPILERS, _GPU, ours="--arch"),
-    refused("--gpu-arch --gpu-arch-params --gpu-wavefront-size", COMPILERS, _GPU, ours="the same", takes="a value"),
-    refused("--gpu-num-cus --gpu-num-chiplets", COMPILERS, _GPU, ours="--gpu-arch-params", takes="a value"),
+    refused("--gpu", COMPILERS, _GPU, ours="--gpu-arch"),
+    same("--gpu-arch", COMPILERS, told="also products and families; may be repeated", sample=("GPU",)),
+    same("--gpu-arch-params", COMPILERS, told="with several archs, ARCH={…} by name", sample=("{num_cu:304}",)),
+    same("--gpu-wavefront-size", COMPILERS, told="what the toolchain can't do is refused", sample=("64",)),
+    _number("--gpu-num-cus", "num_cu"),
+    _number("--gpu-num-chiplets", "num_chiplets"),
     becomes("--cpu", COMPILERS, "--arch=cpu", told="where the version has that arch"),
     becomes("--ref", COMPILERS, "--arch=ref"),
     dropped("--enable-offload-copy", COMPILERS, "inputs and outputs may always lie in host memory"),
     dropped("--disable-fast-math", COMPILERS, "fast math is off unless --fast-math asks for it"),
-    refused("--exhaustive-tune", ("compile",), "this version does not tune", ours="--compile-mode max --tune"),
+    becomes(
+        "--exhaustive-tune",
+        ("compile",),
+        "--compile-mode=max",
+        told="nothing is measured in this version, and it says so",
+    ),
     same("--fp16", COMPILERS),
     same("--bf16", COMPILERS),
     refused("--int8", COMPILERS, "quantise the model's file; its QuantizeLinear and DequantizeLinear are kept"),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from argosy.cli.console import Console
 from argosy.cli.options.compile import compile_options, targets
+from argosy.cli.options.gpu import asked_gpu_options
 from argosy.cli.options.model import dimensions
 from argosy.cli.progress import progress
 from argosy.errors import ModelError, UsageError
@@ -102,6 +103,7 @@ def artifact_of(path: str, arguments: argparse.Namespace, console: Console) -> A
 def _refuse_compile_options(arguments: argparse.Namespace) -> None:
     """An artifact is compiled already: asking for other code is a mistake, not a wish that is dropped in silence."""
     asked = [name for name in ("arch", "precision", "allow_tf32", "fast_math") if getattr(arguments, name, None)]
+    asked += asked_gpu_options(arguments)
     asked += ["accuracy"] * (getattr(arguments, "accuracy", "standard") != "standard")
     asked += ["compile_mode"] * (getattr(arguments, "compile_mode", "balanced") != "balanced")
     if asked:

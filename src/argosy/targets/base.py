@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from argosy.artifact.artifact import CompiledVariant
 from argosy.errors import DeviceError, UsageError
@@ -15,9 +15,23 @@ from argosy.options import CompileOptions
 from argosy.passes.manager import Phase
 from argosy.registry import Registry, did_you_mean
 
-__all__ = ["TARGETS", "ArchInfo", "Lowered", "Target", "find_arch", "known_archs", "make_target"]
+__all__ = [
+    "NOT_BUILT",
+    "TARGETS",
+    "ArchInfo",
+    "Lowered",
+    "Number",
+    "Target",
+    "find_arch",
+    "find_archs",
+    "known_archs",
+    "make_target",
+]
 
 TARGETS: Registry[str, type[Target]] = Registry("target", "argosy.targets")
+
+NOT_BUILT: Final = "not built by the toolchain"
+"""The support tier of an arch that is known, and refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,12 +39,23 @@ class ArchInfo:
     """A line of `argosy arches`: a name that `--arch` takes, what it is, and how far it has been tried.
 
     `tier` is one of: run on hardware, emulated, compiled and checked in structure only, not built by the toolchain.
+    `names` are the families and products that mean it too; where the toolchain doesn't build it, `words` say why.
     """
 
     name: str
     family: str
     words: str
     tier: str
+    names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A number of the hardware that a target compiles for, and where it is from: a product, an arch, or the user."""
+
+    name: str
+    value: int
+    source: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +83,16 @@ class Target(ABC):
     @classmethod
     @abstractmethod
     def for_arch(cls, arch: str) -> Target | None:
-        """The target for an arch by the name that `--arch` takes, None where the name is not one of its own."""
+        """The target for an arch by the name that `--arch` takes, None where the name is not one of its own.
+
+        Raises UsageError, with the reason, for an arch that it knows and has no code for.
+        """
+
+    @classmethod
+    def for_name(cls, name: str) -> Sequence[Target]:
+        """The targets that a name means: several for a family, none where the name is not one of its own."""
+        target = cls.for_arch(name)
+        return () if target is None else (target,)
 
     @property
     @abstractmethod
@@ -75,6 +109,10 @@ class Target(ABC):
         """False where an artifact runs on it without any code of its own."""
         return True
 
+    def numbers(self) -> Sequence[Number]:
+        """The numbers of the hardware that the code is made for, where they are more than the arch's name says."""
+        return ()
+
     def context(self) -> Any:
         """A device to run on. Raises DeviceError for a target that only compiles."""
         raise DeviceError(f"the target {self.arch} has no device here", hint="run the artifact with argosy.Session")
@@ -89,15 +127,24 @@ class Target(ABC):
 
 
 def find_arch(name: str) -> Target:
-    """The target for an arch; raises UsageError with a suggestion for an unknown one."""
+    """The target for an arch; raises UsageError for a family, and with a suggestion for an unknown name."""
+    found = find_archs(name)
+    if len(found) > 1:
+        archs = ", ".join(target.arch for target in found)
+        raise UsageError(f"{name!r} is several archs: {archs}", hint="name one of them")
+    return found[0]
+
+
+def find_archs(name: str) -> tuple[Target, ...]:
+    """The targets for an arch, a product or a family; raises UsageError with a suggestion for an unknown name."""
     for _, kind in sorted(TARGETS.items()):
-        target = kind.for_arch(name)
-        if target is not None:
-            return target
-    known = [info.name for info in known_archs()]
+        targets = kind.for_name(name)
+        if targets:
+            return tuple(targets)
+    known = [known for info in known_archs() for known in (info.name, *info.names)]
     raise UsageError(
         f"there is no arch {name!r} in this version of Argosy",
-        hint=did_you_mean(name, known) or f"argosy arches lists them: {', '.join(known)}",
+        hint=did_you_mean(name, known) or "argosy arches lists them",
     )
 
 

@@ -6,6 +6,7 @@ import argparse
 import logging
 from typing import TYPE_CHECKING
 
+from argosy.cli.options.gpu import add_gpu_options, with_gpu_options
 from argosy.cli.options.model import dimensions
 from argosy.cli.parser import Parser
 from argosy.errors import UsageError
@@ -29,6 +30,7 @@ def add_compile_options(parser: Parser) -> None:
         metavar="A,B",
         help="what to compile for, as `argosy arches` lists it (default: native, this machine); may be repeated",
     )
+    add_gpu_options(group)
     precision = group.add_mutually_exclusive_group()
     precision.add_argument("--fp16", action="store_const", const="fp16", dest="precision", help="compute in fp16")
     precision.add_argument("--bf16", action="store_const", const="bf16", dest="precision", help="compute in bf16")
@@ -46,10 +48,15 @@ def add_compile_options(parser: Parser) -> None:
 
 
 def targets(arguments: argparse.Namespace) -> tuple[Target, ...]:
-    """The targets that `--arch` names; raises UsageError for an unknown one."""
+    """The targets that `--arch` and `--gpu-arch` name; raises UsageError for an unknown one."""
     from argosy.compiler import resolve_targets
 
-    return resolve_targets(arguments.arch or ("native",))
+    gpus = resolve_targets(arguments.gpu_arch) if arguments.gpu_arch else ()
+    for target in gpus:
+        if target.name != "gpu":
+            raise UsageError(f"--gpu-arch names {target.arch}, which is no GPU", hint=f"--arch {target.arch}")
+    named = resolve_targets([*arguments.arch, *gpus] or ("native",))
+    return with_gpu_options(named, arguments)
 
 
 def compile_options(arguments: argparse.Namespace, chosen: tuple[Target, ...]) -> CompileOptions:
@@ -69,6 +76,8 @@ def compile_options(arguments: argparse.Namespace, chosen: tuple[Target, ...]) -
         debug=getattr(arguments, "debug", False),
         jobs=getattr(arguments, "jobs", None),
     )
+    if options.mode == "max":
+        log.warning("--compile-mode max: nothing is measured in this version, on no device; cost models choose")
     asked = [
         f"--{name}"
         for name, on in (

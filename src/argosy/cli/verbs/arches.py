@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from argosy.cli.console import Console, table
+from argosy.cli.describe import numbers_text
 from argosy.cli.options.model import add_model_options
 from argosy.cli.parser import Parser
 from argosy.cli.progress import progress
@@ -35,32 +38,50 @@ def configure(parser: Parser) -> None:
     examples=(
         ("argosy arches", "every arch of this version"),
         ("argosy arches native", "what `--arch native` means on this machine"),
+        ("argosy arches rdna3", "the archs of a family, and the numbers that each is compiled for"),
     ),
 )
 def list_arches(arguments: argparse.Namespace, console: Console) -> int:
     """A line for each arch, or for each that the expression means."""
     from argosy.compiler import resolve_targets
-    from argosy.targets.base import known_archs
+    from argosy.targets.base import NOT_BUILT, known_archs
 
-    infos = known_archs()
-    if arguments.expression:
-        meant = {target.arch for target in resolve_targets([arguments.expression])}
-        infos = [info for info in infos if info.name in meant]
+    infos = {info.name: info for info in known_archs()}
+    meant = resolve_targets([arguments.expression]) if arguments.expression else ()
+    names = [target.arch for target in meant] or list(infos)
     program = program_of(arguments.model, arguments, console) if arguments.model else None
     rows = []
-    for info in infos:
-        answer = {"name": info.name, "family": info.family, "words": info.words, "tier": info.tier}
+    for name in names:
+        answer = asdict(infos[name])
         if program is not None:
-            with progress(console, f"compiling for {info.name}"):
-                answer["model"] = _compiles(program, info)
+            with progress(console, f"compiling for {name}"):
+                answer["model"] = _compiles(program, infos[name])
         rows.append(answer)
+    for row, target in zip(rows, meant, strict=False):
+        row["numbers"] = [asdict(number) for number in target.numbers()]
     if arguments.json:
         console.json(rows)
         return 0
-    header = ["arch", "family", "what it is", "support", *(["this model"] if program else [])]
-    for line in table([list(row.values()) for row in rows], header=header):
+    columns = ["name", "family", "words", "tier", *(["model"] if program else [])]
+    header = ["arch", "family", "what it is", "support", *(["this model"] if program else []), "other names"]
+    built = [row for row in rows if row["tier"] != NOT_BUILT]
+    for line in table([[*map(row.get, columns), ", ".join(row["names"])] for row in built], header=header):
         console.write(line)
+    for line in _refused([infos[name] for name in names if infos[name].tier == NOT_BUILT]):
+        console.write(line)
+    for target in meant:
+        if target.numbers():
+            console.write(f"compiled for {target.arch} with {numbers_text(target)}")
     return 0
+
+
+def _refused(infos: Sequence[ArchInfo]) -> Iterator[str]:
+    """A line for each reason: the archs that are known and that nothing is compiled for."""
+    reasons: dict[str, list[str]] = {}
+    for info in infos:
+        reasons.setdefault(info.words, []).append(info.name)
+    for reason, names in reasons.items():
+        yield f"not compiled for: {', '.join(names)}: {reason}"
 
 
 def _compiles(program: Program, info: ArchInfo) -> str:

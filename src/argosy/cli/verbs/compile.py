@@ -6,11 +6,12 @@ import argparse
 import logging
 import time
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from argosy.cli.console import Console, table
-from argosy.cli.describe import artifact_json, bytes_text, support_tier, variant_rows
+from argosy.cli.describe import artifact_json, bytes_text, numbers_text, support_tier, variant_rows
 from argosy.cli.options.common import add_output_option
 from argosy.cli.options.compile import add_compile_options, compile_options, targets
 from argosy.cli.options.model import add_model_options
@@ -78,11 +79,18 @@ def compile_model(arguments: argparse.Namespace, console: Console) -> int:
     saved = Artifact.open(output)
     if arguments.json:
         told = artifact_json(saved)
-        told["targets"] = [{"arch": target.arch, "tier": support_tier(target.arch)} for target in chosen]
+        told["targets"] = [
+            {
+                "arch": target.arch,
+                "tier": support_tier(target.arch),
+                "numbers": [asdict(number) for number in target.numbers()],
+            }
+            for target in chosen
+        ]
         told["seconds"] = seconds
         console.json(told)
         return 0
-    _summarise(saved, output, [target.arch for target in chosen], seconds, console)
+    _summarise(saved, output, chosen, seconds, console)
     return 0
 
 
@@ -97,12 +105,14 @@ def _check_specialised(options: CompileOptions, chosen: Sequence[Target]) -> Non
     log.warning(said)
 
 
-def _summarise(artifact: Artifact, output: str, archs: list[str], seconds: float, console: Console) -> None:
+def _summarise(artifact: Artifact, output: str, chosen: Sequence[Target], seconds: float, console: Console) -> None:
     paint = console.paint
     size = bytes_text(Path(output).stat().st_size)
     weights = sum(weight.bytes for weight in artifact.manifest.weights.values())
     console.write(f"{paint(output, 'bold')}  {size} (weights {bytes_text(weights)}), {seconds:.2f} s")
     for line in table(variant_rows(artifact)):
         console.write(f"  {line}")
-    for arch in archs:
-        console.write(f"  support of {arch}: {support_tier(arch)}")
+    for target in chosen:
+        console.write(f"  support of {target.arch}: {support_tier(target.arch)}")
+        if target.numbers():
+            console.write(f"  compiled for {target.arch} with {numbers_text(target)}")

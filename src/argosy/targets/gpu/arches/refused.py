@@ -22,7 +22,7 @@ def _rows() -> Iterator[tuple[str, str]]:
     older = "gfx803 gfx900 gfx902 gfx904 gfx909 gfx90c gfx1010 gfx1011 gfx1012 gfx1013"
     older += " gfx1030 gfx1031 gfx1032 gfx1033 gfx1034 gfx1035 gfx1036"
     yield from ((name, _UNBUILT) for name in older.split())
-    yield from ((name, "a sample that was never sold; the product is gfx942") for name in ("gfx940", "gfx941"))
+    yield from ((name, "LLVM and Triton have dropped it; the product is gfx942") for name in ("gfx940", "gfx941"))
     yield from ((name, _GENERIC_UNBUILT) for name in ("gfx9-generic", "gfx10-1-generic", "gfx10-3-generic"))
     yield "gfx12-5-generic", _NO_MATRIX
     unknown = "gfx1154 gfx1170 gfx1171 gfx1172 gfx1310 gfx11-7-generic gfx13-generic sm_107"

@@ -1,0 +1,121 @@
+"""`gpu`: generated Triton, compiled for an AMD or NVIDIA arch on any machine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from argosy.errors import CompileError, DeviceError, UsageError
+from argosy.ir.module import Module
+from argosy.options import CompileOptions
+from argosy.passes.manager import Phase
+from argosy.registry import did_you_mean
+from argosy.targets.base import NOT_BUILT, TARGETS, ArchInfo, Lowered, Number, Target
+from argosy.targets.gpu.arch import ARCHS, FAMILIES, PRODUCTS, REFUSED, GpuArch, archs_of, find_gpu
+from argosy.targets.gpu.context import CrossCompileContext
+from argosy.targets.gpu.overrides import Overrides
+
+__all__ = ["GpuTarget"]
+
+_TIER = "known, but this version makes no code for it yet"
+
+
+@dataclass(frozen=True, slots=True)
+class GpuTarget(Target):
+    """One GPU arch with the numbers of a device: those of `gpu_arch`, an arch or a product, but for what is given.
+
+    Two targets are equal where their rows are, whatever names led to them.
+    """
+
+    name: ClassVar[str] = "gpu"
+    gpu_arch: str = field(default="", compare=False)
+    gpu_num_cu: int | None = field(default=None, compare=False)
+    gpu_num_chiplets: int | None = field(default=None, compare=False)
+    gpu_max_threads_per_cu: int | None = field(default=None, compare=False)
+    gpu_max_threads_per_block: int | None = field(default=None, compare=False)
+    gpu_wavefront_size: int | None = field(default=None, compare=False)
+    gpu_max_shared_memory_per_block: int | None = field(default=None, compare=False)
+    row: GpuArch = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "row", self._overrides().apply(self._plain_row()))
+
+    @classmethod
+    def archs(cls) -> Sequence[ArchInfo]:
+        built = [ArchInfo(row.name, row.family, row.words, _TIER, _other_names(row)) for row in ARCHS.values()]
+        return (*built, *(ArchInfo(name, "", reason, NOT_BUILT) for name, reason in REFUSED.items()))
+
+    @classmethod
+    def for_arch(cls, arch: str) -> Target | None:
+        if arch in REFUSED:
+            raise UsageError(
+                f"{arch} can't be compiled for: {REFUSED[arch]}", hint="argosy arches lists what there is code for"
+            )
+        return cls(arch) if find_gpu(arch) is not None else None
+
+    @classmethod
+    def for_name(cls, name: str) -> Sequence[Target]:
+        if name in FAMILIES:
+            return tuple(cls(row.name) for row in archs_of(name))
+        target = cls.for_arch(name)
+        return () if target is None else (target,)
+
+    @property
+    def arch(self) -> str:
+        return self.row.name
+
+    @property
+    def is_cross_compile(self) -> bool:
+        return bool(self.gpu_arch)
+
+    def numbers(self) -> Sequence[Number]:
+        return self._overrides().numbers(self._plain_row())
+
+    def context(self) -> CrossCompileContext:
+        return CrossCompileContext(self.arch)
+
+    def pipeline(self, options: CompileOptions) -> Sequence[Phase]:
+        return ()
+
+    def lower(self, module: Module, options: CompileOptions) -> Lowered:
+        raise CompileError(f"this version makes no code for {self.arch} yet", hint="leave it out of --arch")
+
+    def _plain_row(self) -> GpuArch:
+        """The row as the tables have it. Raises UsageError for a name that isn't one arch."""
+        if not self.gpu_arch:
+            if self._overrides() != Overrides():
+                raise UsageError("numbers of a GPU are given, and no GPU arch", hint="give gpu_arch too")
+            raise DeviceError("this version asks no driver which GPU there is", hint="name it, by gpu_arch")
+        row = find_gpu(self.gpu_arch)
+        if row is not None:
+            return row
+        if self.gpu_arch in FAMILIES:
+            members = ", ".join(FAMILIES[self.gpu_arch])
+            raise UsageError(f"{self.gpu_arch} is several archs: {members}", hint="make a target for each")
+        reason = REFUSED.get(self.gpu_arch)
+        if reason is not None:
+            raise UsageError(f"{self.gpu_arch} can't be compiled for: {reason}")
+        raise UsageError(
+            f"there is no GPU arch {self.gpu_arch!r}",
+            hint=did_you_mean(self.gpu_arch, [*ARCHS, *PRODUCTS]) or "argosy arches lists them",
+        )
+
+    def _overrides(self) -> Overrides:
+        return Overrides(
+            self.gpu_num_cu,
+            self.gpu_num_chiplets,
+            self.gpu_max_threads_per_cu,
+            self.gpu_max_threads_per_block,
+            self.gpu_wavefront_size,
+            self.gpu_max_shared_memory_per_block,
+        )
+
+
+def _other_names(row: GpuArch) -> tuple[str, ...]:
+    """The families and products that a row is named by, too."""
+    families = (name for name, members in FAMILIES.items() if row.name in members)
+    return (*families, *(product.name for product in PRODUCTS.values() if product.arch == row.name))
+
+
+TARGETS.add("gpu", GpuTarget)
