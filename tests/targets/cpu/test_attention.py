@@ -144,3 +144,55 @@ def test_scores_are_not_stored(mask: str, queries: int) -> None:
     (variant,) = artifact.variants
     kinds = [buffer.type for buffer in artifact.plan(variant.key).buffers]
     assert not [kind for kind in kinds if f"{queries}, 512" in str(kind)]
+
+
+def hidden_case(how: str, queries: int, keys: int, *, symbolic: bool) -> Module:
+    """softmax(f(q kᵀ)) v, where a mask hides keys in one of three ways."""
+    build = Builder()
+    rows, columns = ("S", "T") if symbolic else (queries, keys)
+    q, k, v = (build.tensor_parameter(name, "float32", (2, size, 32)) for name, size in zip(
+        "qkv", (rows, columns, columns), strict=True))  # fmt: skip
+    mask = build.tensor_parameter("mask", BOOL.name if how == "chosen" else "float32", (rows, columns))
+    scores = build.pointwise(lambda x: x * 0.2, build.add(Dot(), q, build.add(Transpose((0, 2, 1)), k)))
+    if how == "chosen":
+        scores = build.pointwise(lambda x, m: m.select(x, -1e9), scores, mask)
+    else:
+        scores = build.pointwise("add", scores, mask)
+    return build.module({"y": build.add(Dot(), build.add(Softmax(-1), scores), v)})
+
+
+HIDDEN = {"infinite": -np.inf, "least": float(np.finfo(np.float32).min), "chosen": -1e9}
+
+
+@pytest.mark.parametrize("symbolic", [False, True], ids=["bound", "symbolic"])
+@pytest.mark.parametrize("queries", [3, 40])
+@pytest.mark.parametrize("how", HIDDEN)
+def test_hidden_blocks_are_not_read(how: str, queries: int, symbolic: bool) -> None:
+    """Behind a causal mask, values beyond the last query's block of keys may be anything: 0 times NaN would tell."""
+    random, keys = np.random.default_rng(2), 1200
+    session = compiled(hidden_case(how, queries, keys, symbolic=symbolic))
+    q, k, v = (random.standard_normal((2, size, 32)).astype(np.float32) for size in (queries, keys, keys))
+    seen = np.tril(np.ones((queries, keys), bool), 20)
+    mask = seen if how == "chosen" else np.where(seen, 0, HIDDEN[how]).astype(np.float32)
+    v[:, 600:] = np.nan
+    found = session.run({"q": q, "k": k, "v": v, "mask": mask})["y"]
+    few = 20 + queries
+    scores = np.where(seen[:, :few], (q.astype(np.float64) @ k[:, :few].swapaxes(1, 2)) * 0.2, -np.inf)
+    powers = np.exp(scores - scores.max(-1, keepdims=True))
+    agree(found, (powers / powers.sum(-1, keepdims=True) @ v[:, :few]).astype(np.float32), how)
+
+
+@pytest.mark.parametrize("queries", [3, 40])
+@pytest.mark.parametrize("seen", [[], [1000], [300], [5, 1100]])
+def test_what_is_hidden_may_count(queries: int, seen: list[int]) -> None:
+    """A row that sees nothing averages all values; one that sees a late block only does not average those before."""
+    random, keys = np.random.default_rng(4), 1200
+    session = compiled(hidden_case("chosen", queries, keys, symbolic=False))
+    q, k, v = (random.standard_normal((2, size, 32)).astype(np.float32) for size in (queries, keys, keys))
+    mask = np.zeros((queries, keys), bool)
+    mask[1, seen] = True
+    mask[-1, 7] = True
+    found = session.run({"q": q, "k": k, "v": v, "mask": mask})["y"]
+    scores = np.where(mask, (q.astype(np.float64) @ k.swapaxes(1, 2)) * 0.2, -1e9)
+    powers = np.exp(scores - scores.max(-1, keepdims=True))
+    agree(found, (powers / powers.sum(-1, keepdims=True) @ v).astype(np.float32), str(seen))

@@ -17,6 +17,7 @@ from argosy.ir.dtype import FLOAT32
 from argosy.ir.module import Module
 from argosy.ops.shapes import product
 from argosy.rewrite.attention import Attention
+from argosy.targets.cpu.codegen.attention_mask import skip_hidden
 from argosy.targets.cpu.codegen.attention_rows import (
     KEYS,
     PITCH,
@@ -60,6 +61,7 @@ def attention_kernel(module: Module, attention: Attention, scores: Gemm, values:
         begin_rows(text, tiles)
         with text.block(f"for (int64 begin = 0; begin < {keys}; begin += {KEYS})"):
             text.line(f"const int64 depth = min_int64({keys} - begin, {KEYS});")
+            skip_hidden(writer, tiles)
             wide = scores.tile.columns
             with text.block(f"for (int64 key = 0; key < depth; key += {wide})"):
                 text.line(f"const float32 *b = k + (begin + key) * {text.dim(scores.depth)};")

@@ -6,17 +6,19 @@ There is little to compute for each number that is read, so packing would cost m
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Final
 
 from argosy.ir import access as maps
-from argosy.ir.dim import floordiv
+from argosy.ir.dim import DimLike, bounds, floordiv
 from argosy.ir.dtype import FLOAT32
 from argosy.ir.module import Module, Value
 from argosy.ops.shapes import product
 from argosy.rewrite.attention import Attention
+from argosy.targets.cpu.codegen.attention_mask import skip_hidden
 from argosy.targets.cpu.codegen.attention_rows import (
     KEYS,
     PITCH,
@@ -40,32 +42,37 @@ from argosy.targets.cpu.codegen.vector_elements import VectorElements
 
 __all__ = ["FEW", "attention_in_place"]
 
-FEW: Final = 4
+FEW: Final = 8
 """Queries beyond which packed operands are faster."""
 _SUMS: Final = 16
 """Sums of values in registers at a time."""
 
 
 def attention_in_place(module: Module, attention: Attention) -> Kernel:
-    """The kernel over the parameters of the module. Declines where a key or a value is no row of whole vectors."""
+    """The kernel over the parameters of the module. Declines where a key or a value is no row of whole vectors.
+
+    Where only the run knows how many queries there are, it does as many as `FEW`, and nothing where there are more.
+    """
     scores = Gemm(attention.scores, Tile(1, 1), plain(FLOAT32))
-    rows, size, wide = scores.rows, scores.depth, attention.product.result().shape[-1]
-    if not isinstance(rows, int) or not isinstance(size, int) or not isinstance(wide, int) or not 0 < rows <= FEW:
+    size, wide = scores.depth, attention.product.result().shape[-1]
+    heights = _heights(scores.rows)
+    if not heights:
         raise DeclinedError("there are not a few queries only")
-    if size % BLOCK or wide % BLOCK or not size or not wide:
+    if not isinstance(size, int) or not isinstance(wide, int) or size % BLOCK or wide % BLOCK or not size or not wide:
         raise DeclinedError("heads are no whole vectors")
+    most = heights[-1]
     tiles = Tiles(
         attention,
-        replace(scores, tile=Tile(rows, 1)),
-        replace(scores, anchor=attention.product, tile=Tile(rows, wide // BLOCK)),
+        replace(scores, tile=Tile(most, 1)),
+        replace(scores, anchor=attention.product, tile=Tile(most, wide // BLOCK)),
     )
     writer = KernelWriter(module, [module.results[0].dtype])
     text = writer.text
     declare_rows(text, tiles)
     keys = text.let("int64", text.dim(tiles.scores.columns))
-    text.line(f"float32x16 queries[{rows * size // BLOCK}];")
+    text.line(f"const int64 first = 0, rows = {text.dim(scores.rows)};")
+    text.line(f"float32x16 queries[{most * size // BLOCK}];")
     with share(writer, "unit", product(tiles.batch)):
-        text.line(f"const int64 first = 0, rows = {rows};")
         decompose(text, "unit", tiles.batch)
         begin_rows(text, tiles)
         with _own_places(writer, tiles, tiles.scores.left), text.loop(axis_name(scores.left.rank - 2), "0", "rows"):
@@ -74,14 +81,38 @@ def attention_in_place(module: Module, attention: Attention) -> Kernel:
                 text.line(f"queries[{axis_name(scores.left.rank - 2)} * {size // BLOCK} + {place}] = {vector};")
         with text.block(f"for (int64 begin = 0; begin < {keys}; begin += {KEYS})"):
             text.line(f"const int64 depth = min_int64({keys} - begin, {KEYS});")
-            _scores(writer, tiles, rows, size)
+            skip_hidden(writer, tiles)
+            _by_height(text, heights, lambda rows: _scores(writer, tiles, rows, size))
             with text.loop("row", "0", "rows"):
                 make_powers(writer, tiles)
-            _sums(writer, tiles, rows, wide)
+            _by_height(text, heights, lambda rows: _sums(writer, tiles, rows, wide))
         store_rows(writer, tiles)
     work = floordiv(product(tiles.scores.result.shape) * (size + wide), BLOCK)
     kernel = writer.kernel(chunk_count(work, product(tiles.batch)), scratch_bytes(tiles))
     return replace(kernel, text=ACROSS + kernel.text)
+
+
+def _heights(rows: DimLike) -> list[int]:
+    """Numbers of queries, of those that there may be, for which there is code."""
+    step = rows if isinstance(rows, int) else math.gcd(*(coefficient for _, coefficient in rows.terms))
+    low, high = bounds(rows)
+    return [
+        height
+        for height in range(step, FEW + 1, max(step, 1))
+        if height and (low is None or height >= low) and (high is None or height <= high)
+    ]
+
+
+def _by_height(text: CText, heights: Sequence[int], write: Callable[[int], None]) -> None:
+    """What is written for one of several numbers of queries."""
+    if len(heights) == 1:
+        write(heights[0])
+        return
+    with text.block("switch (rows)"):
+        for height in heights:
+            with text.block(f"case {height}:"):
+                write(height)
+                text.line("break;")
 
 
 @contextmanager

@@ -32,6 +32,7 @@ __all__ = [
     "declare_rows",
     "make_powers",
     "matrix_number",
+    "row_places",
     "scratch_bytes",
     "store_rows",
 ]
@@ -111,7 +112,7 @@ def matrix_number(text: CText, batch: Sequence[DimLike], own: Sequence[DimLike])
 def make_powers(writer: KernelWriter, tiles: Tiles) -> None:
     """Of the row's scores in this block: change them, find the greatest, make powers of them, scale what was before."""
     text = writer.text
-    _row_places(text, tiles)
+    row_places(text, tiles)
     text.line(f"float32 *at = score + row * {PITCH};")
     text.line(f"const int64 whole = depth / {BLOCK} * {BLOCK};")
     text.line("float32x16 best = (float32x16)(-__builtin_inff());")
@@ -136,7 +137,7 @@ def make_powers(writer: KernelWriter, tiles: Tiles) -> None:
         _scale_row(text, tiles, "scale")
 
 
-def _row_places(text: CText, tiles: Tiles) -> None:
+def row_places(text: CText, tiles: Tiles) -> None:
     """Declare the places of row `first + row` on the axes of what the softmax takes, but for the keys."""
     shape, own = tiles.changed.shape[:-1], tiles.scores.result.shape[:-1]
     if len(shape) == len(own) and all(equal(size, its) for size, its in zip(shape, own, strict=True)):
