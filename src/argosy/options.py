@@ -19,6 +19,7 @@ __all__ = [
     "DimValue",
     "Dimensions",
     "cache_folder",
+    "rocm_folder",
     "wants_colour",
 ]
 
@@ -140,6 +141,11 @@ def cache_folder() -> Path:
         return Path(named)
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "argosy"
+
+
+def rocm_folder() -> str:
+    """Where ROCm is, by ROCM_PATH; empty where that is not set."""
+    return os.environ.get("ROCM_PATH", "")
 
 
 def wants_colour(*, terminal: bool) -> bool:

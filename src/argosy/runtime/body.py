@@ -15,7 +15,7 @@ from argosy.runtime.buffers import BufferTable
 from argosy.runtime.forking import survive_forks
 from argosy.runtime.layout import Frame, Holdings, Layout, Workspace, make_layout
 from argosy.runtime.memory import ALIGNMENT
-from argosy.runtime.nodes import Branch, Calls, Evaluation, Loop, Node, build_nodes
+from argosy.runtime.nodes import Branch, Calls, Evaluation, Launches, Loop, Node, build_nodes
 
 __all__ = ["Body"]
 
@@ -191,5 +191,5 @@ def _touched(nodes: Sequence[Node]) -> Iterator[int]:
                 ends = (block.trip_count, block.condition, block.next_condition, block.iteration)
                 yield from (number for number in ends if number is not None)
                 yield from _touched(node.body)
-            case Calls():
+            case Calls() | Launches():
                 pass

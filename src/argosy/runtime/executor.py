@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from argosy.artifact.decode import Decoder, decode_symbols
-from argosy.artifact.plan import Block, CheckDim, ComputeDim, InputDim, PlanRecord
+from argosy.artifact.plan import Block, PlanRecord
 from argosy.errors import ArtifactError, UsageError
 from argosy.ir.interpreter import Observer, bind_symbols
 from argosy.ir.literal import Literal
@@ -25,6 +25,7 @@ from argosy.runtime.buffers import BufferTable, Sizes, write_tensor
 from argosy.runtime.layout import Code, Frame, Holdings, Resident
 from argosy.runtime.memory import ALIGNMENT, MemoryPool, address_of
 from argosy.runtime.run import Run, fault_in
+from argosy.runtime.shapes import bind_shapes
 
 __all__ = ["Executor", "Runnable"]
 
@@ -84,7 +85,7 @@ class Executor:
         for place, kind, name in self._binding:
             bind_symbols(kind, arguments[place], env, name)
         if self._plan.shapes:
-            self._bind_shapes(arguments, env)
+            bind_shapes(self._plan, arguments, env, self._sizes)
         body = self._body
         workspace = body.take()
         try:
@@ -158,21 +159,6 @@ class Executor:
             if self._table.is_settled(number) or number not in self._holdings.resident:
                 self._holdings.initial[number] = _frozen(run.read(number))
         run.end()
-
-    def _bind_shapes(self, arguments: Sequence[Any], env: Env) -> None:
-        for entry in self._plan.shapes:
-            match entry:
-                case InputDim():
-                    env.symbols[entry.symbol] = np.shape(arguments[entry.input])[entry.axis]
-                case ComputeDim():
-                    env.symbols[entry.symbol] = self._sizes.number(entry.size, env.symbols)
-                case CheckDim():
-                    size = np.shape(arguments[entry.input])[entry.axis]
-                    if size != self._sizes.number(entry.size, env.symbols):
-                        raise ArtifactError(
-                            f"axis {entry.axis} must be {entry.size}, found {size}",
-                            where=self._plan.inputs[entry.input].name,
-                        )
 
 
 def _resident(literal: Literal, holdings: Holdings) -> Resident:

@@ -18,6 +18,7 @@ from argosy.artifact.plan import (
     PointerArgument,
     RunStep,
     ScalarArgument,
+    ScratchArgument,
     ShapeStep,
     Size,
     StraightBlock,
@@ -28,7 +29,7 @@ from argosy.ir.op import Op
 from argosy.ir.types import Type
 from argosy.runtime.buffers import BufferTable
 
-__all__ = ["Branch", "Call", "Calls", "Evaluation", "KernelCall", "Loop", "Node", "build_nodes"]
+__all__ = ["Branch", "Call", "Calls", "Evaluation", "KernelCall", "Launch", "Launches", "Loop", "Node", "build_nodes"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +75,24 @@ class Calls:
     pooled: tuple[int, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """A launch step; see `Call`."""
+
+    step: LaunchStep
+    fixed: bool
+    instruction: Instruction
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Launches:
+    """Launches that follow each other; see `Calls`."""
+
+    launches: tuple[Launch, ...]
+    number: int | None
+    pooled: tuple[int, ...]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Evaluation:
     """An evaluate step. `owned` says that its results outlive the run's memory, so operands there are copied."""
@@ -101,19 +120,25 @@ class Loop:
     body: tuple[Node, ...]
 
 
-Node: TypeAlias = Calls | Evaluation | CopyStep | ShapeStep | RunStep | Branch | Loop
+Node: TypeAlias = Calls | Launches | Evaluation | CopyStep | ShapeStep | RunStep | Branch | Loop
 
 
-def build_nodes(blocks: Sequence[Block], table: BufferTable, decoder: Decoder, where: str) -> tuple[Node, ...]:
-    """The nodes of `blocks`. Raises ArtifactError for ops and steps that this version can't run."""
-    return _Builder(table, decoder, where).blocks(blocks)
+def build_nodes(
+    blocks: Sequence[Block], table: BufferTable, decoder: Decoder, where: str, *, launches: bool = False
+) -> tuple[Node, ...]:
+    """The nodes of `blocks`, whose kernels are called, or on a GPU launched.
+
+    Raises ArtifactError for ops that this version can't run, and for steps that the device can't.
+    """
+    return _Builder(table, decoder, where, launches=launches).blocks(blocks)
 
 
 class _Builder:
-    def __init__(self, table: BufferTable, decoder: Decoder, where: str) -> None:
+    def __init__(self, table: BufferTable, decoder: Decoder, where: str, *, launches: bool) -> None:
         self._table = table
         self._decoder = decoder
         self._where = where
+        self._launches = launches
         self._fixed_runs = 0
 
     def blocks(self, blocks: Sequence[Block]) -> tuple[Node, ...]:
@@ -130,19 +155,19 @@ class _Builder:
 
     def _straight(self, block: StraightBlock) -> list[Node]:
         nodes: list[Node] = []
-        waiting: list[Call] = []
+        waiting: list[Call | Launch] = []
 
         def flush() -> None:
             if waiting:
-                nodes.append(self._calls(tuple(waiting)))
+                nodes.append(self._together(waiting))
                 waiting.clear()
 
         for step in block.steps:
-            if isinstance(step, CallStep):
-                call = self._call(step)
-                if waiting and waiting[0].fixed != call.fixed:
+            if isinstance(step, (CallStep, LaunchStep)):
+                kernel = self._kernel(step)
+                if waiting and waiting[0].fixed != kernel.fixed:
                     flush()
-                waiting.append(call)
+                waiting.append(kernel)
                 continue
             flush()
             match step:
@@ -150,12 +175,13 @@ class _Builder:
                     nodes.append(self._evaluation(step))
                 case CopyStep() | ShapeStep() | RunStep():
                     nodes.append(step)
-                case LaunchStep():
-                    raise ArtifactError("its plan starts GPU kernels, which this device can't", where=self._where)
         flush()
         return nodes
 
-    def _call(self, step: CallStep) -> Call:
+    def _kernel(self, step: CallStep | LaunchStep) -> Call | Launch:
+        if isinstance(step, LaunchStep) != self._launches:
+            what = "calls functions of a CPU" if self._launches else "starts GPU kernels"
+            raise ArtifactError(f"its plan {what}, which this device can't", where=self._where)
         pointers: list[PointerArgument] = []
         scalars: list[ScalarArgument] = []
         for argument in step.arguments:
@@ -164,23 +190,33 @@ class _Builder:
                     pointers.append(argument)
                 case ScalarArgument():
                     scalars.append(argument)
+                case ScratchArgument() if self._launches:
+                    pass
                 case _:
                     kind = type(argument).__name__
                     raise ArtifactError(f"the call of {step.entry} takes a {kind}", where=self._where)
-        sizes: list[Size] = [step.chunks, *(p.shift for p in pointers), *(s.value for s in scalars)]
+        counts = step.grid if isinstance(step, LaunchStep) else (step.chunks,)
+        sizes: list[Size] = [*counts, *(p.shift for p in pointers), *(s.value for s in scalars)]
         symbols: set[str] = set().union(*(self._table.sizes.symbols(size) for size in sizes))
         symbols = symbols.union(*(self._table.place_symbols(pointer.buffer) for pointer in pointers))
         pooled = any(self._table[number].kind == "pooled" for number in (*step.reads, *step.writes))
         fixed = not pooled and not symbols & self._table.late
-        return Call(step, tuple(pointers), tuple(scalars), fixed, self._instruction(KernelCall(step.entry), step))
+        instruction = self._instruction(KernelCall(step.entry), step)
+        if isinstance(step, LaunchStep):
+            return Launch(step, fixed, instruction)
+        return Call(step, tuple(pointers), tuple(scalars), fixed, instruction)
 
-    def _calls(self, calls: tuple[Call, ...]) -> Calls:
+    def _together(self, kernels: Sequence[Call | Launch]) -> Calls | Launches:
         number = None
-        if calls[0].fixed:
+        if kernels[0].fixed:
             number, self._fixed_runs = self._fixed_runs, self._fixed_runs + 1
-        roots = dict.fromkeys(self._table[number].root for call in calls for number in call.step.writes)
-        stale = tuple(number for root in roots for number in self._table.unsettled(root))
-        return Calls(calls, number, stale, tuple(root for root in roots if self._table[root].kind == "pooled"))
+        roots = dict.fromkeys(self._table[number].root for kernel in kernels for number in kernel.step.writes)
+        pooled = tuple(root for root in roots if self._table[root].kind == "pooled")
+        launches = tuple(kernel for kernel in kernels if isinstance(kernel, Launch))
+        if launches:
+            return Launches(launches, number, pooled)
+        calls = tuple(kernel for kernel in kernels if isinstance(kernel, Call))
+        return Calls(calls, number, tuple(number for root in roots for number in self._table.unsettled(root)), pooled)
 
     def _evaluation(self, step: EvaluateStep) -> Evaluation:
         op = self._decoder.op_from(step.op, step.version, step.attributes, step.source)
@@ -188,7 +224,7 @@ class _Builder:
         owned = any(self._table.is_kept(number) for number in step.results)
         return Evaluation(instruction, step.operands, step.results, owned)
 
-    def _instruction(self, op: Op, step: EvaluateStep | CallStep) -> Instruction:
+    def _instruction(self, op: Op, step: EvaluateStep | CallStep | LaunchStep) -> Instruction:
         """What errors and observers name a step by."""
         results = step.results if isinstance(step, EvaluateStep) else step.writes
         types = tuple(self._table[number].type for number in results)

@@ -24,7 +24,7 @@ from argosy.runtime.buffers import Buffer, BufferTable, read_tensor, write_tenso
 from argosy.runtime.host_abi import STEP_WORDS, RunRecord, fault_error
 from argosy.runtime.layout import Code, Frame, chunk_number, write_block
 from argosy.runtime.memory import Bytes, MemoryPool, address_of
-from argosy.runtime.nodes import Branch, Call, Calls, Evaluation, Loop, Node
+from argosy.runtime.nodes import Branch, Call, Calls, Evaluation, Launches, Loop, Node
 
 __all__ = ["Run", "fault_in"]
 
@@ -82,17 +82,29 @@ class Run:
         observe: Observer | None,
         where: str,
     ) -> None:
-        self.values: list[Any] = frame.values.copy()
-        self._table = table
+        self._start(table, frame.values.copy(), env, declared, observe, where)
         self.frame = frame
-        self._env = env
         self._code = code
         self._pool = pool
+        self._pooled: dict[int, Bytes] = {}
+        self._taken: list[Bytes] = []
+
+    def _start(
+        self,
+        table: BufferTable,
+        values: list[Any],
+        env: Env,
+        declared: Mapping[str, Symbol],
+        observe: Observer | None,
+        where: str,
+    ) -> None:
+        """What runs on any device begin with."""
+        self.values = values
+        self._table = table
+        self._env = env
         self._declared = declared
         self._observe = observe
         self._where = where
-        self._pooled: dict[int, Bytes] = {}
-        self._taken: list[Bytes] = []
 
     def end(self) -> None:
         """Give pooled memory back."""
@@ -139,6 +151,8 @@ class Run:
             match node:
                 case Calls():
                     self._calls(node)
+                case Launches():
+                    self._launches(node)
                 case Evaluation():
                     self._evaluation(node)
                 case CopyStep():
@@ -195,6 +209,9 @@ class Run:
             self._check(node, self.frame.records[node.number])
         else:
             self._check(node, self._call_now(node.calls))
+
+    def _launches(self, node: Launches) -> None:
+        raise InternalError(f"{len(node.launches)} launches on a host", where=self._where)
 
     def _check(self, calls: Calls, record: RunRecord) -> None:
         if record.fault:

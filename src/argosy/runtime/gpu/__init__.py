@@ -1,0 +1,1 @@
+"""GPUs: drivers through ctypes, device memory, plans run by launches and captured graphs."""

@@ -1,0 +1,206 @@
+"""Runs a Plan on a device: launches on device memory, evaluate steps on the host with copies between.
+
+Values that kernels touch lie on the device; `Run` reads and writes them through copies. All else is as on the host:
+blocks, symbols, loops and branches are those of `runtime.run`.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from collections.abc import Mapping, Sequence
+from threading import Lock
+from typing import Any, Final
+
+import numpy as np
+
+from argosy.artifact.arena import place
+from argosy.artifact.decode import Decoder, decode_symbols
+from argosy.artifact.lifetimes import lifetimes
+from argosy.artifact.plan import Block, LaunchStep, PlanRecord, steps_in
+from argosy.errors import UsageError
+from argosy.ir.interpreter import Observer, bind_symbols
+from argosy.ir.op import Env
+from argosy.ir.types import type_symbols
+from argosy.runtime.buffers import BufferTable, Sizes
+from argosy.runtime.gpu.device import Device
+from argosy.runtime.gpu.layout import DeviceFrame, DeviceHoldings, DeviceLayout, DeviceWorkspace
+from argosy.runtime.gpu.run import DeviceRun
+from argosy.runtime.nodes import build_nodes
+from argosy.runtime.shapes import bind_shapes
+
+__all__ = ["DeviceExecutor"]
+
+_ALIGNMENT: Final = 256
+_LAYOUTS: Final = 64
+
+
+class _Body:
+    """The blocks of a plan, or of a prepare module, with what lies in the arena and for how long."""
+
+    def __init__(
+        self,
+        blocks: Sequence[Block],
+        plan: PlanRecord,
+        table: BufferTable,
+        decoder: Decoder,
+        where: str,
+        on_device: frozenset[int],
+        kept: Sequence[int],
+        given: Sequence[int] = (),
+    ) -> None:
+        self.nodes = build_nodes(blocks, table, decoder, where, launches=True)
+        self.staged = tuple(number for number in given if number in on_device)
+        lives = lifetimes(plan.buffers, blocks, self.staged, kept)
+        self._table = table
+        self._lives = {
+            root: life
+            for root, life in lives.items()
+            if root in on_device and (table[root].kind == "planned" or root in self.staged)
+        }
+        self._symbols = sorted(set().union(*(table.room_symbols(root) for root in self._lives)) - table.late)
+        self._layouts: OrderedDict[tuple[int | None, ...], DeviceLayout] = OrderedDict()
+        self._lock = Lock()
+        every = {
+            name
+            for step in steps_in(blocks)
+            if isinstance(step, LaunchStep)
+            for size in (*step.grid, *(getattr(argument, "value", 0) for argument in step.arguments))
+            for name in table.sizes.symbols(size)
+        }
+        self._key = sorted((every | set(self._symbols)) - table.late)
+
+    def layout(self, symbols: Mapping[str, int]) -> DeviceLayout:
+        """The layout for these values of the symbols."""
+        key = tuple(symbols.get(name) for name in self._key)
+        found = self._layouts.get(key)
+        if found is None:
+            placed = place(
+                [self._table.bytes(root, symbols) for root in self._lives],
+                [life.start for life in self._lives.values()],
+                [life.end for life in self._lives.values()],
+                _ALIGNMENT,
+            )
+            found = DeviceLayout(dict(symbols), dict(zip(self._lives, placed.offsets, strict=True)), placed.size)
+            with self._lock:
+                self._layouts[key] = found
+                if len(self._layouts) > _LAYOUTS:
+                    self._layouts.popitem(last=False)
+        return found
+
+
+class DeviceExecutor:
+    """A plan made ready on a device. Safe to share between threads: each run has a workspace of its own."""
+
+    def __init__(self, plan: PlanRecord, decoder: Decoder, where: str, device: Device, code: Sequence[bytes]) -> None:
+        self._plan = plan
+        self._where = where
+        self._device = device
+        self._sizes = Sizes(decoder, where)
+        self._table = table = BufferTable(plan, decoder, self._sizes, where)
+        self._declared = decode_symbols(plan.symbols)
+        self._inputs = tuple(binding.buffer for binding in plan.inputs)
+        self._outputs = tuple(binding.buffer for binding in plan.outputs)
+        steps = [step for blocks in (plan.body, *(module.body for module in plan.prepare)) for step in steps_in(blocks)]
+        launches = [step for step in steps if isinstance(step, LaunchStep)]
+        self._on_device = frozenset(table[number].root for step in launches for number in (*step.reads, *step.writes))
+        self._holdings = DeviceHoldings(device, initial=[None] * len(plan.buffers))
+        self._workspaces: deque[DeviceWorkspace] = deque()
+        device.enter()
+        for step in launches:
+            key = (step.code, step.entry)
+            if key not in self._holdings.functions:
+                self._holdings.functions[key] = device.load(code[step.code], step.entry, step.shared)
+        self._body = self._made(plan.body, decoder, self._outputs, self._inputs)
+        self._hold(decoder)
+        for entry in plan.prepare:
+            self._prepare(self._made(entry.body, decoder, entry.results), entry.results)
+        self._binding = tuple(
+            (number, table[binding.buffer].type, binding.name)
+            for number, binding in enumerate(plan.inputs)
+            if type_symbols(table[binding.buffer].type)
+        )
+
+    def _made(self, blocks: Sequence[Block], decoder: Decoder, kept: Sequence[int], given: Sequence[int] = ()) -> _Body:
+        return _Body(blocks, self._plan, self._table, decoder, self._where, self._on_device, kept, given)
+
+    @property
+    def memory(self) -> int:
+        """Bytes of weights and prepared buffers on the device."""
+        return sum(self._table.bytes(root, {}) for root in self._holdings.resident)
+
+    def run(self, arguments: Sequence[Any], env: Env, observe: Observer | None = None) -> tuple[Any, ...]:
+        """Results for the arguments, both in the order of the model's inputs and outputs."""
+        for number, kind, name in self._binding:
+            bind_symbols(kind, arguments[number], env, name)
+        bind_shapes(self._plan, arguments, env, self._sizes)
+        self._device.enter()
+        workspace = self._taken()
+        try:
+            run = self._start(self._body, workspace, env, observe)
+            for number, argument in zip(self._inputs, arguments, strict=True):
+                if self._table[number].root in self._on_device:
+                    self._check(number, argument, env)
+                run.write(number, argument)
+            with np.errstate(all="ignore"):
+                run.nodes(self._body.nodes)
+            results = tuple(run.kept(number) for number in self._outputs)
+            run.end()
+            return results
+        finally:
+            self._workspaces.append(workspace)
+
+    def _check(self, number: int, argument: Any, env: Env) -> None:
+        shape = self._table[number].shape(env.symbols)
+        if np.shape(argument) != shape:
+            raise UsageError(
+                f"expected the shape {list(shape)} with these sizes of the other inputs, "
+                f"found {list(np.shape(argument))}",
+                where=f"input {self._plan.inputs[self._inputs.index(number)].name!r}",
+            )
+
+    def _taken(self) -> DeviceWorkspace:
+        try:
+            return self._workspaces.pop()
+        except IndexError:
+            return DeviceWorkspace(self._device)
+
+    def _start(self, body: _Body, workspace: DeviceWorkspace, env: Env, observe: Observer | None) -> DeviceRun:
+        frame = workspace.frame(body.layout(env.symbols), self._frame)
+        return DeviceRun(self._table, frame, env, self._holdings, self._on_device, self._declared, observe, self._where)
+
+    def _frame(self, layout: DeviceLayout, workspace: DeviceWorkspace) -> DeviceFrame:
+        return DeviceFrame(layout, workspace, self._table, self._holdings)
+
+    def _hold(self, decoder: Decoder) -> None:
+        """Get weights, and room for prepared buffers: on the device where kernels touch them, as arrays for others."""
+        table, device = self._table, self._device
+        stream = device.create_stream()
+        waiting: list[Any] = []
+        for number, buffer in enumerate(self._plan.buffers):
+            root = table[number].root
+            if buffer.kind == "weight" and buffer.literal is not None:
+                literal = decoder.literal(buffer.literal)
+                if root in self._on_device:
+                    stored = np.ascontiguousarray(literal.array() if literal.is_splat else literal.stored)
+                    held = stored.reshape(-1).view(np.uint8)
+                    address = self._holdings.resident[root] = device.allocate(held.nbytes)
+                    if held.nbytes:
+                        device.upload(address, held, stream)
+                    waiting.append(held)
+                self._holdings.initial[number] = literal.array()
+            elif buffer.kind == "prepared" and root in self._on_device:
+                self._holdings.resident[root] = device.allocate(table.bytes(number, {}))
+        device.synchronize(stream)
+        device.destroy_stream(stream)
+
+    def _prepare(self, body: _Body, results: Sequence[int]) -> None:
+        """Run a prepare module; its results are the same for every run."""
+        workspace = DeviceWorkspace(self._device)
+        run = self._start(body, workspace, Env(), None)
+        run.nodes(body.nodes)
+        self._device.synchronize(workspace.stream)
+        for number in results:
+            if self._table[number].root not in self._on_device:
+                self._holdings.initial[number] = run.read(number)
+        run.end()
+        workspace.end()

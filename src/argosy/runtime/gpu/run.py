@@ -1,0 +1,142 @@
+"""One run on a device: values that kernels touch are read and written through copies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from argosy.artifact.plan import LaunchStep
+from argosy.errors import InternalError
+from argosy.ir.dim import Symbol
+from argosy.ir.interpreter import Observer
+from argosy.ir.literal import pack_bits, unpack_bits
+from argosy.ir.op import Env
+from argosy.runtime.buffers import BufferTable
+from argosy.runtime.gpu.layout import DeviceFrame, DeviceHoldings, bind_launch
+from argosy.runtime.nodes import Launches
+from argosy.runtime.run import Run
+
+__all__ = ["DeviceRun"]
+
+
+class DeviceRun(Run):
+    """The state of a run on a device."""
+
+    def __init__(
+        self,
+        table: BufferTable,
+        frame: DeviceFrame,
+        env: Env,
+        holdings: DeviceHoldings,
+        on_device: frozenset[int],
+        declared: Mapping[str, Symbol],
+        observe: Observer | None,
+        where: str,
+    ) -> None:
+        self._start(table, list(frame.values), env, declared, observe, where)
+        self._device_frame = frame
+        self._holdings = holdings
+        self._on_device = on_device
+        self._pools: dict[int, tuple[int, int]] = {}
+        self._freed: list[int] = []
+
+    def end(self) -> None:
+        """Wait for the device, and give pooled memory back."""
+        frame = self._device_frame
+        frame.device.synchronize(frame.stream)
+        for address in (*self._freed, *(address for address, _ in self._pools.values())):
+            frame.device.free(address)
+        self._freed.clear()
+        self._pools.clear()
+
+    def read(self, number: int) -> Any:
+        """The value of a buffer; from the device it is a copy."""
+        buffer = self._table[number]
+        if buffer.root not in self._on_device:
+            return self.values[number]
+        symbols, frame = self._env.symbols, self._device_frame
+        shape = buffer.shape(symbols)
+        count = int(np.prod(shape, dtype=np.int64))
+        memory = np.empty(buffer.dtype.byte_size(count), np.uint8)
+        if memory.size:
+            frame.device.download(memory, self._place(number), frame.stream)
+        frame.device.synchronize(frame.stream)
+        if buffer.dtype.is_packed:
+            return unpack_bits(memory, buffer.dtype, count).reshape(shape)
+        return memory.view(buffer.dtype.numpy).reshape(shape)
+
+    def kept(self, number: int) -> Any:
+        """The value of a buffer for good."""
+        return self.read(number)
+
+    def write(self, number: int, value: Any) -> None:
+        """Make a buffer hold a value."""
+        buffer = self._table[number]
+        if buffer.root not in self._on_device:
+            self.values[number] = value
+            return
+        frame = self._device_frame
+        array = np.ascontiguousarray(value)
+        if array.dtype != buffer.dtype.numpy:
+            raise InternalError(f"a value of {array.dtype} goes to a buffer of {buffer.type}")
+        packed = buffer.dtype.is_packed
+        held = pack_bits(array, buffer.dtype.bits) if packed else array.reshape(-1).view(np.uint8)
+        if held.nbytes:
+            frame.device.upload(self._place(number, held.nbytes), held, frame.stream)
+            frame.device.synchronize(frame.stream)  # the caller's memory may change after this
+
+    def _moved(self, origin: int, destination: int) -> Any:
+        return self.read(origin)
+
+    def _place(self, number: int, least: int = 0) -> int:
+        """The address of a buffer; a pooled one gets room for `least` bytes or what its size asks for."""
+        buffer, symbols = self._table[number], self._env.symbols
+        if buffer.kind != "pooled":
+            return self._device_frame.locate(number, symbols)
+        shift = self._table.shift(number, symbols)
+        return self._room(buffer.root, shift + least) + shift
+
+    def _room(self, root: int, least: int = 0) -> int:
+        size = least
+        if self._table.room_symbols(root) <= self._env.symbols.keys():
+            size = max(size, self._table.bytes(root, self._env.symbols))
+        address, room = self._pools.get(root, (0, -1))
+        if room < size:
+            if room >= 0:
+                self._freed.append(address)
+            address = self._device_frame.device.allocate(size)
+            self._pools[root] = (address, size)
+        return address
+
+    def _launches(self, node: Launches) -> None:
+        steps = [launch.step for launch in node.launches]
+        for root in node.pooled:
+            self._room(root)
+        if self._observe is not None:
+            for launch in node.launches:
+                self._now([launch.step])
+                self._device_frame.device.synchronize(self._device_frame.stream)
+                self._observe(launch.instruction, [self.written(number) for number in launch.step.writes])
+        elif node.number is not None:
+            self._device_frame.launch(node.number, steps)
+        else:
+            self._now(steps)
+
+    def _now(self, steps: Sequence[LaunchStep]) -> None:
+        """Do launches whose sizes or places depend on data."""
+        frame, symbols = self._device_frame, self._env.symbols
+        for step in steps:
+            function = self._holdings.functions[step.code, step.entry]
+            bound = bind_launch(step, function, self._table, symbols, self._place, self._scratch)
+            if bound is not None:
+                frame.device.launch(
+                    bound.function, bound.grid, bound.block, bound.shared, frame.stream, bound.parameters
+                )
+
+    def _scratch(self, size: int) -> int:
+        frame = self._device_frame
+        self._freed.append(frame.device.allocate(size))
+        frame.device.fill(self._freed[-1], size, frame.stream)
+        return self._freed[-1]
