@@ -70,6 +70,7 @@ def conv_kernel(
     if group > 1:
         text.line(f"group = {writer.program(1)}")
         own_group = symbol_dim(Symbol("@group", 0, group - 1))
+    writer.lanes = ("m", "column")
     text.root("m", f"down * {high} + tl.arange(0, {high})[:, None]")
     if not (isinstance(rows, int) and rows % high == 0):
         text.line(f"m_inside = m < {text.dim(rows)}")

@@ -137,19 +137,20 @@ class Elements:
         """Elements of a parameter, as they are stored."""
         kind = parameter.result().dtype
         if kind.name == "float64" or kind.kind in ("int", "uint") or kind.is_float or kind.kind == "bool":
-            at, mask = self.place(access, self.orders.get(parameter))
+            at, roots = self.place(access, self.orders.get(parameter))
+            mask = self.mask_for(roots)
             masked = f", mask={mask}, other=0" if mask else ""
             return self.let(f"tl.load({self.pointers[parameter]} + {at}{masked})")
         raise DeclinedError(f"kernels hold no {kind}")
 
-    def place(self, access: Access, order: tuple[int, ...] | None = None) -> tuple[str, str]:
-        """The place of elements in memory, and the mask under which it is inside, as Triton."""
+    def place(self, access: Access, order: tuple[int, ...] | None = None) -> tuple[str, frozenset[str]]:
+        """The place of elements in memory, as Triton, and the block variables on which it depends."""
         total: DimLike = 0
         for index, step in zip(access.indices, strides_of(access.source, order), strict=True):
             total = total + index * step if isinstance(index, Dim) else step * index + total
-        if self.flat is not None and total == self.flat[0]:
-            return self.flat[1], self.mask_for(self.text.roots[self.flat[1]])
-        return self.text.dim(total), self.mask_for(self.text.roots_of(total))
+        if self.flat is not None and total == self.flat[0] and total != 0:
+            return self.flat[1], self.text.roots[self.flat[1]]
+        return self.text.dim(total), self.text.roots_of(total)
 
     def index(self, value: Value, access: Access, size: DimLike) -> DimLike:
         """Integer elements as an index into an axis of `size`: negative ones count from the end, clamped."""

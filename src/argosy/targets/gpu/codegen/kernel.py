@@ -85,6 +85,8 @@ class KernelWriter:
         self.text = TritonText()
         self.module = module
         self._temporaries = temporaries
+        self.lanes: tuple[str, ...] = ()
+        """The block variables over which results are stored."""
         self.result_orders = tuple(result_orders) or (None,) * len(module.results)
         pointers = {parameter: f"p{place}" for place, parameter in enumerate(module.parameters)}
         held = dict(zip(module.parameters, orders, strict=True)) if orders else {}
@@ -102,10 +104,13 @@ class KernelWriter:
         return f"p{len(self.module.parameters) + len(self._temporaries) + index}"
 
     def store(self, value: str, dtype: DType, place: Access, index: int = 0) -> None:
-        """Write elements of a result, in the compute type of `dtype`."""
-        at, mask = self.elements.place(place, self.result_orders[index])
+        """Write elements of a result, in the compute type of `dtype`. Lanes beyond an axis of size 1 write nothing."""
+        at, roots = self.elements.place(place, self.result_orders[index])
+        still = [lane for lane in self.lanes if lane not in roots]
+        mask = self.elements.mask_for(roots | frozenset(still))
+        moved = "".join(f" + {lane} * 0" for lane in still)
         masked = f", mask={mask}" if mask else ""
-        self.text.line(f"tl.store({self.result(index)} + {at}, {scalar.to_storage(dtype, value)}{masked})")
+        self.text.line(f"tl.store({self.result(index)} + {at}{moved}, {scalar.to_storage(dtype, value)}{masked})")
 
     def program(self, axis: int = 0) -> str:
         """The number of the program along an axis of the grid, as an index."""

@@ -28,6 +28,7 @@ def elementwise_kernel(
     text, elements = writer.text, writer.elements
     count = product(result.shape)
     block = _SMALL if isinstance(count, int) and count <= 64 * _SMALL else _BLOCK
+    writer.lanes = ("i",)
     text.root("i", f"{writer.program()} * {block} + tl.arange(0, {block})")
     if not (isinstance(count, int) and count % block == 0):
         text.line(f"inside = i < {text.dim(count)}")

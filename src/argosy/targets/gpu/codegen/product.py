@@ -119,6 +119,7 @@ def dot_kernel(
         decompose(writer, lead, shape.batch)
     row = axis_name(shape.row_axis) if shape.row_axis is not None else "row"
     column = axis_name(shape.column_axis) if shape.column_axis is not None else "column"
+    writer.lanes = (row, column)
     _range(writer, row, "down", high, "[:, None]", shape.rows)
     _range(writer, column, "across", wide, "[None, :]", shape.columns)
     kinds = (left.dtype, right.dtype)

@@ -105,6 +105,7 @@ def reduction_kernel(module: Module, anchor: Instruction, orders: Sequence[Order
         high = at_most(count, 64)
         wide = min(at_most(columns, _TILE), max(_TILE // high, 1))
     text = writer.text
+    writer.lanes = ("i",)
     text.root("i", f"{writer.program()} * {high} + tl.arange(0, {high})[:, None]")
     if not (isinstance(count, int) and count % high == 0):
         text.line(f"inside = i < {text.dim(count)}")

@@ -43,6 +43,7 @@ def softmax_kernel(module: Module, anchor: Instruction, orders: Sequence[Order],
     held = isinstance(size, int) and size <= _LONGEST
     wide = power_of_two(size) if held and isinstance(size, int) else _TILE
     high = min(max(_TILE // wide, 1), at_most(count, 16))
+    writer.lanes = ("i", axis_name(axis))
     text.root("i", f"{writer.program()} * {high} + tl.arange(0, {high})[:, None]")
     if not (isinstance(count, int) and count % high == 0):
         text.line(f"inside = i < {text.dim(count)}")

@@ -39,6 +39,7 @@ def element_kernel(turn: Turn) -> Kernel:
     text, elements = writer.text, writer.elements
     rest = (*shape[: turn.axis], *shape[turn.axis + 1 :])
     count = product(rest)
+    writer.lanes = ("i",)
     text.root("i", f"{writer.program()} * {_BLOCK} + tl.arange(0, {_BLOCK})")
     text.line(f"inside = i < {text.dim(count)}")
     elements.masks.append(("inside", text.roots["i"]))

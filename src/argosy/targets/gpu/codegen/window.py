@@ -237,6 +237,7 @@ def _per_element(
     writer = KernelWriter(module, orders, (order,))
     text, elements = writer.text, writer.elements
     count = product(root.shape)
+    writer.lanes = ("i",)
     text.root("i", f"{writer.program()} * {_BLOCK} + tl.arange(0, {_BLOCK})")
     if not (isinstance(count, int) and count % _BLOCK == 0):
         text.line(f"inside = i < {text.dim(count)}")

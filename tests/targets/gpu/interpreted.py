@@ -1,0 +1,245 @@
+"""A device that runs the Triton text of kernels with Triton's own interpreter, in numpy: no GPU, no code generation.
+
+What it shows is that the text means the right thing; that the code does, devices and the emulator show.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import inspect
+import linecache
+import math
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+
+import argosy
+from argosy.artifact.decode import Decoder, decode_symbols
+from argosy.artifact.plan import PLAN
+from argosy.ir.op import Env
+from argosy.ir.program import Program
+from argosy.options import CompileOptions
+from argosy.passes.manager import PassManager
+from argosy.runtime.gpu.device import DeviceInfo
+from argosy.runtime.gpu.executor import DeviceExecutor
+from argosy.runtime.memory import address_of
+from argosy.targets.gpu import variant
+from argosy.targets.gpu.arch import find_gpu
+from argosy.targets.gpu.pipeline import pipeline
+from argosy.toolchains.triton import CompiledKernel, GpuCode, Refused, TritonSource
+
+os.environ["TRITON_INTERPRET"] = "1"
+
+import triton
+import triton.language as tl
+from triton.runtime import interpreter as triton_interpreter
+
+__all__ = ["InterpretedRunner", "interpreted_run"]
+
+_SEPARATOR = b"\0\0argosy\0\0"
+
+
+class _Library:
+    """Functions of the vendors' libraries, by numpy and scipy."""
+
+    _FUNCTIONS = {
+        **{
+            name: getattr(np, name)
+            for name in (
+                "floor",
+                "ceil",
+                "rint",
+                "trunc",
+                "exp",
+                "expm1",
+                "log",
+                "log1p",
+                "sin",
+                "cos",
+                "tan",
+                "sinh",
+                "cosh",
+                "tanh",
+                "sqrt",
+                "exp2",
+                "log2",
+                "fmod",
+                "copysign",
+            )
+        },  # fmt: skip
+        **{f"a{name}": getattr(np, f"arc{name}") for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh")},
+        "erf": np.vectorize(math.erf, otypes=[np.float64]),
+        "pow": np.power,
+    }
+
+    def __getattr__(self, name: str) -> Any:
+        function = self._FUNCTIONS[name]
+
+        def call(*args: Any) -> Any:
+            values = [arg if isinstance(arg, tl.tensor) else triton_interpreter._implicit_cvt(arg) for arg in args]
+            result = function(*(value.handle.data for value in values))
+            shape = np.broadcast_shapes(*(tuple(value.shape) for value in values))
+            kind = values[0].dtype
+            handle = triton_interpreter.TensorHandle(result.astype(values[0].handle.data.dtype), kind)
+            return tl.tensor(handle, tl.block_type(kind, list(shape)) if shape else kind)
+
+        return call
+
+
+def _compiled(
+    sources: Sequence[TritonSource], target: GpuCode, *, jobs: int | None = None
+) -> list[CompiledKernel | Refused]:
+    del jobs, target
+    return [
+        CompiledKernel("cubin", _SEPARATOR.join([s.text.encode(), " ".join(k for _, k in s.types).encode()]), "", s.entry,
+                       32, 0)
+        for s in sources
+    ]  # fmt: skip
+
+
+class InterpretedDevice:
+    """Memory of this process, and kernels that Triton interprets. Graphs are lists of launches."""
+
+    def __init__(self) -> None:
+        self._blocks: dict[int, NDArray[np.uint8]] = {}
+        self._functions: dict[int, Any] = {}
+        self._graph: list[tuple[Any, ...]] | None = None
+        self._graphs: dict[int, list[tuple[Any, ...]]] = {}
+        self.info = DeviceInfo("cuda", 0, "Triton's interpreter", "sm_90", 1, 1 << 40, 13000, "")
+
+    def enter(self) -> None:
+        pass
+
+    def allocate(self, size: int) -> int:
+        raw = np.full(size + 512, 0xCD, np.uint8)
+        address = -(-address_of(raw) // 256) * 256
+        self._blocks[address] = raw
+        return address
+
+    def free(self, address: int) -> None:
+        del self._blocks[address]
+
+    def create_stream(self) -> int:
+        return 1
+
+    def destroy_stream(self, stream: int) -> None:
+        pass
+
+    def upload(self, address: int, source: NDArray[Any], stream: int) -> None:
+        ctypes.memmove(address, address_of(source), source.nbytes)
+
+    def download(self, target: NDArray[Any], address: int, stream: int) -> None:
+        ctypes.memmove(address_of(target), address, target.nbytes)
+
+    def copy(self, target: int, source: int, size: int, stream: int) -> None:
+        ctypes.memmove(target, source, size)
+
+    def fill(self, address: int, size: int, stream: int) -> None:
+        ctypes.memset(address, 0, size)
+
+    def synchronize(self, stream: int) -> None:
+        pass
+
+    def load(self, code: bytes, entry: str, shared: int) -> int:
+        text, types = code.split(_SEPARATOR)
+        name = f"<{entry}>"
+        source = text.decode()
+        linecache.cache[name] = (len(source), None, source.splitlines(True), name)
+        names: dict[str, Any] = {"triton": triton, "tl": tl, "libdevice": _Library(), "__name__": entry}
+        exec(compile(source, name, "exec"), names)
+        number = len(self._functions) + 1
+        self._functions[number] = (names[entry], types.decode().split())
+        return number
+
+    def launch(
+        self, function: int, grid: Sequence[int], block: Sequence[int], shared: int, stream: int, parameters: bytes
+    ) -> None:
+        if self._graph is not None:
+            self._graph.append((function, grid, parameters))
+            return
+        kernel, types = self._functions[function]
+        args = []
+        offset = 0
+        for kind in types:
+            pointer = kind.startswith("*")
+            width = 8 if pointer or kind == "i64" else 4
+            offset = -(-offset // width) * width
+            raw = np.frombuffer(parameters, np.uint64 if pointer else np.int64 if width == 8 else np.int32, 1, offset)
+            offset += width
+            own = tl.str_to_ty(kind, None)
+            args.append(tl.tensor(triton_interpreter.TensorHandle(raw.copy(), own), own))
+        _execute(kernel, args, grid)
+
+    def begin_capture(self, stream: int) -> None:
+        self._graph = []
+
+    def end_capture(self, stream: int) -> int:
+        assert self._graph is not None
+        self._graphs[len(self._graphs) + 1] = self._graph
+        self._graph = None
+        return len(self._graphs)
+
+    def launch_graph(self, graph: int, stream: int) -> None:
+        for function, grid, parameters in self._graphs[graph]:
+            self.launch(function, grid, (), 0, stream, parameters)
+
+    def destroy_graph(self, graph: int) -> None:
+        pass
+
+
+def _execute(kernel: Any, args: Sequence[Any], grid: Sequence[int]) -> None:
+    function = kernel.rewrite() if hasattr(kernel, "rewrite") else kernel.fn
+    scope = triton_interpreter._patch_lang(function)
+    builder = triton_interpreter.interpreter_builder
+    try:
+        builder.set_grid_dim(*grid)
+        names = list(inspect.signature(function).parameters)
+        with np.errstate(all="ignore"):
+            for z in range(grid[2]):
+                for y in range(grid[1]):
+                    for x in range(grid[0]):
+                        builder.set_grid_idx(x, y, z)
+                        function(**dict(zip(names, args, strict=True)))
+    finally:
+        scope.restore()
+
+
+def interpreted_run(program: Program, arch: str = "sm_90", options: CompileOptions | None = None) -> Any:
+    """A function that runs a program's inputs, by name, as the GPU target's kernels mean it."""
+    row = find_gpu(arch)
+    assert row is not None
+    chosen = options or CompileOptions()
+    module = PassManager(tuple(pipeline(chosen))).run(program.main)
+    before = variant.compile_kernels
+    variant.compile_kernels = _compiled
+    try:
+        lowered, plan, entries = variant.compiled_variant(module, row, chosen)
+    finally:
+        variant.compile_kernels = before
+    plan = PLAN.decode_msgpack(PLAN.encode_msgpack(plan)) if hasattr(PLAN, "decode_msgpack") else plan
+    weights = lowered.weights
+    decoder = Decoder(plan.modules, decode_symbols(plan.symbols), lambda ref: weights[ref.sha256], "test")
+    executor = DeviceExecutor(plan, decoder, "test", InterpretedDevice(), [entries[code.path] for code in plan.code])
+    names = list(program.outputs)
+
+    def run(inputs: Mapping[str, Any]) -> dict[str, Any]:
+        results = executor.run([inputs[name] for name in program.inputs], Env())
+        return dict(zip(names, results, strict=True))
+
+    run.host_steps = lowered.host_steps  # type: ignore[attr-defined]
+    return run
+
+
+class InterpretedRunner:
+    """For the conformance suite. `strict` refuses host steps."""
+
+    def __init__(self, *, strict: bool = True) -> None:
+        self._options = CompileOptions(strict=strict)
+
+    def prepare(self, model: onnx.ModelProto) -> Any:
+        """A function that runs the model."""
+        return interpreted_run(argosy.load_onnx(model), options=self._options)
