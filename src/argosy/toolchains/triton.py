@@ -236,7 +236,7 @@ def _made(answer: dict[str, Any], target: GpuCode) -> CompiledKernel | Refused:
         return Refused("it asks for profiling memory or clusters, which launches here don't have")
     code = files[text].encode() if target.portable else base64.b64decode(files[form])
     return CompiledKernel(
-        text if target.portable else form,
+        "ptx" if target.portable else "cubin" if form == "cubin" else "hsaco",
         code,
         files[text],
         about["name"],
@@ -253,7 +253,7 @@ class _Worker:
 
     def __init__(self, folder: Path, limits: Limits) -> None:
         self._limits = limits
-        self._errors = tempfile.TemporaryFile()
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - as long as the process
         command = (sys.executable, "-m", "argosy.toolchains.triton_worker")
         try:
             self._process = subprocess.Popen(  # noqa: S603 - a list of words

@@ -11,7 +11,8 @@ import linecache
 import math
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
+from unittest import mock
 
 import numpy as np
 import onnx
@@ -19,7 +20,6 @@ from numpy.typing import NDArray
 
 import argosy
 from argosy.artifact.decode import Decoder, decode_symbols
-from argosy.artifact.plan import PLAN
 from argosy.ir.op import Env
 from argosy.ir.program import Program
 from argosy.options import CompileOptions
@@ -32,7 +32,7 @@ from argosy.targets.gpu.arch import find_gpu
 from argosy.targets.gpu.pipeline import pipeline
 from argosy.toolchains.triton import CompiledKernel, GpuCode, Refused, TritonSource
 
-os.environ["TRITON_INTERPRET"] = "1"
+os.environ["TRITON_INTERPRET"] = "1"  # noqa: TID251 - Triton reads it, when it is imported
 
 import triton
 import triton.language as tl
@@ -46,7 +46,7 @@ _SEPARATOR = b"\0\0argosy\0\0"
 class _Library:
     """Functions of the vendors' libraries, by numpy and scipy."""
 
-    _FUNCTIONS = {
+    _FUNCTIONS: ClassVar[dict[str, Any]] = {
         **{
             name: getattr(np, name)
             for name in (
@@ -70,7 +70,7 @@ class _Library:
                 "fmod",
                 "copysign",
             )
-        },  # fmt: skip
+        },
         **{f"a{name}": getattr(np, f"arc{name}") for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh")},
         "erf": np.vectorize(math.erf, otypes=[np.float64]),
         "pow": np.power,
@@ -94,11 +94,11 @@ def _compiled(
     sources: Sequence[TritonSource], target: GpuCode, *, jobs: int | None = None
 ) -> list[CompiledKernel | Refused]:
     del jobs, target
-    return [
-        CompiledKernel("cubin", _SEPARATOR.join([s.text.encode(), " ".join(k for _, k in s.types).encode()]), "", s.entry,
-                       32, 0)
-        for s in sources
-    ]  # fmt: skip
+    made: list[CompiledKernel | Refused] = []
+    for source in sources:
+        code = _SEPARATOR.join([source.text.encode(), " ".join(kind for _, kind in source.types).encode()])
+        made.append(CompiledKernel("cubin", code, "", source.entry, 32, 0))
+    return made
 
 
 class InterpretedDevice:
@@ -150,7 +150,7 @@ class InterpretedDevice:
         source = text.decode()
         linecache.cache[name] = (len(source), None, source.splitlines(True), name)
         names: dict[str, Any] = {"triton": triton, "tl": tl, "libdevice": _Library(), "__name__": entry}
-        exec(compile(source, name, "exec"), names)
+        exec(compile(source, name, "exec"), names)  # noqa: S102 - our own text
         number = len(self._functions) + 1
         self._functions[number] = (names[entry], types.decode().split())
         return number
@@ -214,13 +214,8 @@ def interpreted_run(program: Program, arch: str = "sm_90", options: CompileOptio
     assert row is not None
     chosen = options or CompileOptions()
     module = PassManager(tuple(pipeline(chosen))).run(program.main)
-    before = variant.compile_kernels
-    variant.compile_kernels = _compiled
-    try:
+    with mock.patch.object(variant, "compile_kernels", _compiled):
         lowered, plan, entries = variant.compiled_variant(module, row, chosen)
-    finally:
-        variant.compile_kernels = before
-    plan = PLAN.decode_msgpack(PLAN.encode_msgpack(plan)) if hasattr(PLAN, "decode_msgpack") else plan
     weights = lowered.weights
     decoder = Decoder(plan.modules, decode_symbols(plan.symbols), lambda ref: weights[ref.sha256], "test")
     executor = DeviceExecutor(plan, decoder, "test", InterpretedDevice(), [entries[code.path] for code in plan.code])

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from argosy.ops.shapes import product
+from argosy.targets.gpu.codegen.attention import attention_kernel
 from argosy.targets.gpu.codegen.blocks import at_most, size_hint
 from argosy.targets.gpu.codegen.convolution import conv_kernel, why_no_product
 from argosy.targets.gpu.codegen.element import present
@@ -118,4 +119,30 @@ class MatrixConvolution(Solution):
             else:
                 reads.append(steps.operand(index))
         kernel = conv_kernel(module, anchor, orders, problem.order, config, tf32=problem.options.allow_tf32)
+        steps.launch(kernel, reads, [steps.result(0, problem.order)])
+
+
+@register_solution
+class FlashAttention(Solution):
+    """Attention with a running softmax."""
+
+    name = "flash"
+    anchors: ClassVar = frozenset({"attention"})
+
+    def applies(self, problem: Problem) -> str:
+        del problem
+        return ""
+
+    def configs(self, problem: Problem) -> Sequence[Any]:
+        root = problem.module.results[0]
+        rows = max(at_most(root.shape[-2], 64), 16)
+        found = [Tile(rows, 64, 16, 4, 2), Tile(rows, 32, 16, 4, 2), Tile(16, 32, 16, 4, 1), Tile(16, 16, 16, 2, 1)]
+        return [tile for tile in found if tile.rows <= rows]
+
+    def lower(self, problem: Problem, config: Any, steps: Steps) -> None:
+        kernel = attention_kernel(
+            problem.module, problem.anchor_instruction, problem.orders, problem.order, config,
+            tf32=problem.options.allow_tf32,
+        )  # fmt: skip
+        reads = [steps.operand(index) for index in range(len(problem.module.parameters))]
         steps.launch(kernel, reads, [steps.result(0, problem.order)])

@@ -1,0 +1,182 @@
+"""Attention in one kernel: a program takes a tile of queries through all keys with a running softmax.
+
+Scores never lie in memory. Source: T. Dao et al., "FlashAttention: Fast and Memory-Efficient Exact Attention with
+IO-Awareness" (2022); the running form is that of `softmax`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from argosy.ir import access as maps
+from argosy.ir.access import Access, axis_index
+from argosy.ir.dim import DimLike, Symbol, ceildiv, symbol_dim
+from argosy.ir.dtype import FLOAT32
+from argosy.ir.module import Instruction, Module, Value
+from argosy.ops.shapes import product
+from argosy.rewrite.attention import Attention, find_attentions
+from argosy.targets.gpu.codegen.blocks import power_of_two
+from argosy.targets.gpu.codegen.declined import DeclinedError
+from argosy.targets.gpu.codegen.element import axes_access, present
+from argosy.targets.gpu.codegen.kernel import Kernel, KernelWriter, Launch
+from argosy.targets.gpu.codegen.loops import decompose
+from argosy.targets.gpu.codegen.product import Tile, multiply, operand_types
+from argosy.targets.gpu.codegen.text import axis_name
+
+__all__ = ["attention_kernel", "attention_of"]
+
+Order = tuple[int, ...] | None
+
+
+def attention_of(module: Module, anchor: Instruction) -> Attention:
+    """The attention whose last product is `anchor`."""
+    found = next((each for each in find_attentions(module) if each.product is anchor), None)
+    if found is None:
+        raise DeclinedError("it is no attention")
+    return found
+
+
+class _Space:
+    """The indices of a kernel: batch axes and the row of the root, keys, numbers of a head."""
+
+    def __init__(self, writer: KernelWriter, attention: Attention) -> None:
+        self._writer = writer
+        self.root = attention.product.result()
+        self.scores = attention.scores.result()
+        self.rows = self.root.shape[-2]
+        self.keys = self.scores.shape[-1]
+        self.batch = self.root.shape[:-2]
+
+    def symbol(self, name: str, size: DimLike) -> DimLike:
+        """A block variable as an index into an axis."""
+        return symbol_dim(Symbol(f"@{name}", 0, size - 1 if isinstance(size, int) else None)) if size != 1 else 0
+
+    def operand(self, value: Value, down: DimLike, across: DimLike) -> Access:
+        """Queries, keys or values of a batch, at a place in their last two axes."""
+        lead: list[DimLike] = []
+        offset = len(self.batch) - (value.rank - 2)
+        if offset < 0:
+            raise DeclinedError("an operand of attention has more axes than its result")
+        for axis, size in enumerate(value.shape[:-2]):
+            whole = self.batch[offset + axis]
+            lead.append(0 if size == 1 and whole != 1 else axis_index(offset + axis, whole))
+        return axes_access(self.root.shape, value.shape, (*lead, down, across))
+
+    def row(self, value: Value) -> Access:
+        """A value of the rows of scores, at the row and the key of a tile."""
+        lead = value.shape[:-1]
+        if lead == self.root.shape[:-1]:
+            indices: list[DimLike] = [axis_index(axis, size) for axis, size in enumerate(lead)]
+        else:
+            text = self._writer.text
+            flat: DimLike = 0
+            for axis, size in enumerate(self.root.shape[:-1]):
+                flat = flat * size + axis_index(axis, size)
+            name = text.fresh("row")
+            text.line(f"{name} = {text.dim(flat)}")
+            text.roots[name] = text.roots_of(flat)
+            indices = []
+            left = name
+            for axis in reversed(range(len(lead))):
+                if lead[axis] == 1:
+                    indices.append(0)
+                    continue
+                own = text.derive(text.fresh("q"), f"{left} % {text.dim(lead[axis])}" if axis else left, left)
+                if axis:
+                    left = text.derive(text.fresh("left"), f"{left} // {text.dim(lead[axis])}", left)
+                indices.append(self.symbol(own, lead[axis]))
+            indices.reverse()
+        key = self.symbol("n", self.keys) if value.shape[-1] != 1 else 0
+        return axes_access(self.root.shape, value.shape, (*indices, key))
+
+
+def attention_kernel(
+    module: Module, anchor: Instruction, orders: Sequence[Order], order: Order, tile: Tile, *, tf32: bool = False
+) -> Kernel:
+    """The kernel of a module whose anchor is an attention's last product. `tile.columns` are keys at a time."""
+    attention = attention_of(module, anchor)
+    queries, keys = present(attention.scores, 0), present(attention.scores, 1)
+    values, root = present(anchor, 1), module.results[0]
+    head, width = queries.shape[-1], values.shape[-1]
+    if not isinstance(head, int) or not isinstance(width, int):
+        raise DeclinedError("the numbers of a head are symbolic")
+    if root.shape != anchor.result().shape:
+        raise DeclinedError("its result is moved")
+    writer = KernelWriter(module, orders, (order,))
+    text, elements = writer.text, writer.elements
+    space = _Space(writer, attention)
+    if space.scores.rank < 2 or root.rank < 2 or product(space.scores.shape[:-1]) != product(root.shape[:-1]):
+        raise DeclinedError("its scores have other rows than its result")
+    high, wide = tile.rows, tile.columns
+    row, column = axis_name(root.rank - 2), axis_name(root.rank - 1)
+    deep, across = max(power_of_two(head), 16), max(power_of_two(width), 16)
+    writer.lanes = (row, column)
+    tiles = writer.program()
+    if space.batch:
+        decompose(writer, writer.program(1), space.batch)
+    _axis(writer, row, f"{tiles} * {high} + ", high, "[:, None]", space.rows, high)
+    _axis(writer, "d", "", deep, "[None, :]", head, deep)
+    kinds = (queries.dtype, keys.dtype)
+    if operand_types(*kinds) is None or not queries.dtype.is_float:
+        raise DeclinedError(f"no matrix instruction multiplies {kinds[0]} and {kinds[1]}")
+    at = space.operand(queries, space.symbol(row, space.rows), space.symbol("d", head))
+    q = text.let(f"tl.broadcast_to({elements.of(queries, at)}, [{high}, {deep}])")
+    text.line(f'most = tl.full([{high}, 1], float("-inf"), tl.float32)')
+    text.line(f"total = tl.zeros([{high}, 1], tl.float32)")
+    text.line(f"acc = tl.zeros([{high}, {across}], tl.float32)")
+    limit = text.dim(space.keys)
+    with text.block(f"for start in range(0, {limit}, {wide}):"), elements.scope():
+        text.root("n", f"start + tl.arange(0, {wide})[None, :]")
+        text.root("nt", f"start + tl.arange(0, {wide})[:, None]")
+        text.root("dt", f"tl.arange(0, {deep})[:, None]")
+        text.root(column, f"tl.arange(0, {across})[None, :]")
+        ragged = not (isinstance(space.keys, int) and space.keys % wide == 0)
+        masks = len(elements.masks)
+        extents = (("n", space.keys, wide), ("nt", space.keys, wide), ("dt", head, deep), (column, width, across))
+        for name, extent, size in extents:
+            if not (isinstance(extent, int) and extent % size == 0):
+                text.line(f"{name}_inside = {name} < {text.dim(extent)}")
+                elements.masks.append((f"{name}_inside", text.roots[name]))
+        k = elements.of(keys, space.operand(keys, space.symbol("dt", head), space.symbol("n", space.keys)))
+        k = text.let(f"tl.broadcast_to({k}, [{deep}, {wide}])")
+        zero = text.let(f"tl.zeros([{high}, {wide}], tl.float32)")
+        elements.given[attention.scores.result()] = text.let(multiply(q, k, zero, kinds, tf32=tf32))
+        source = present(attention.softmax, 0)
+        scores = elements.of(source, space.row(source))
+        if ragged:
+            scores = text.let(f'tl.where(n_inside, {scores}, float("-inf"))')
+        scores = text.let(f"tl.broadcast_to({scores}, [{high}, {wide}])")
+        text.line(f"higher = max_nan(most, tl.reduce({scores}, 1, max_nan, keep_dims=True))")
+        text.line('safe = tl.where(higher == float("-inf"), tl.zeros_like(higher), higher)')
+        text.line(f"powers = libdevice.exp({scores} - safe)")
+        text.line("kept = libdevice.exp(most - safe)")
+        text.line("total = total * kept + tl.sum(powers, 1, keep_dims=True)")
+        elements.given[attention.softmax.result()] = "powers"
+        weights = present(anchor, 0)
+        w = elements.of(weights, space.row(weights))
+        v = elements.of(values, space.operand(values, space.symbol("nt", space.keys), space.symbol(column, width)))
+        v = text.let(f"tl.broadcast_to({v}, [{wide}, {across}])")
+        text.line("acc = acc * kept")
+        # Weights are rounded to the values' type, as matrix instructions take both in one.
+        own = values.dtype if operand_types(values.dtype, values.dtype) is not None else FLOAT32
+        text.line(f"acc = {multiply(w, v, 'acc', (own, own), tf32=tf32)}")
+        text.line("most = higher")
+        del elements.masks[masks:]
+    text.root(column, f"tl.arange(0, {across})[None, :]")
+    if width != across:
+        text.line(f"{column}_inside = {column} < {width}")
+        elements.masks.append((f"{column}_inside", text.roots[column]))
+    # A row without keys that count is NaN, as 0 / 0 is.
+    elements.given[anchor.result()] = text.let("acc / total")
+    place = maps.identity(root.shape)
+    writer.store(elements.of(root, place), root.dtype, place)
+    grid = (ceildiv(space.rows, high), product(space.batch), 1)
+    return writer.kernel(Launch(grid, tile.warps, tile.stages))
+
+
+def _axis(writer: KernelWriter, name: str, base: str, count: int, along: str, extent: DimLike, size: int) -> None:
+    text = writer.text
+    text.root(name, f"{base}tl.arange(0, {count}){along}")
+    if not (isinstance(extent, int) and extent % size == 0):
+        text.line(f"{name}_inside = {name} < {text.dim(extent)}")
+        writer.elements.masks.append((f"{name}_inside", text.roots[name]))
