@@ -12,7 +12,7 @@ __all__ = ["plan_lines"]
 
 
 def plan_lines(plan: PlanRecord) -> Iterator[str]:
-    """The lines: interface, shape program, what is prepared at load, the body."""
+    """The lines: interface, shape program, memory, which buffers are parts of others, what is prepared, the body."""
     for title, bindings in (("input", plan.inputs), ("output", plan.outputs)):
         for binding in bindings:
             yield f"{title} {binding.name} = %{binding.buffer}: {plan.buffers[binding.buffer].type}"
@@ -20,6 +20,9 @@ def plan_lines(plan: PlanRecord) -> Iterator[str]:
         yield f"shape {_fields(entry)}"
     for arena in plan.arenas:
         yield f"arena {arena.space}, aligned to {arena.alignment}: {_arena_size(plan)}"
+    for number, buffer in enumerate(plan.buffers):
+        if buffer.base is not None:
+            yield f"view %{number} = %{buffer.base} + {buffer.shift} bytes: {buffer.type}"
     for module in plan.prepare:
         yield f"prepare {module.name}:"
         yield from (f"  {line}" for line in _blocks(module.body, plan))

@@ -37,6 +37,10 @@ class Buffers(Protocol):
         """A new buffer; its number."""
         ...
 
+    def forget(self, first: int) -> None:
+        """Take back the buffers from number `first` on."""
+        ...
+
     def memory(self, of: Type) -> int:
         """A buffer for kernels to write."""
         ...

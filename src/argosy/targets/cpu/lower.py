@@ -17,6 +17,7 @@ from argosy.artifact.plan import (
     ArenaRecord,
     BindingRecord,
     Block,
+    CallStep,
     CodeRecord,
     CopyStep,
     EvaluateStep,
@@ -27,6 +28,7 @@ from argosy.artifact.plan import (
     ShapeStep,
     Step,
     StraightBlock,
+    steps_in,
 )
 from argosy.errors import CompileError
 from argosy.ir.dim import DimLike
@@ -38,6 +40,7 @@ from argosy.ops.demands import Demand
 from argosy.ops.fused import Fused
 from argosy.options import CompileOptions
 from argosy.targets.cpu.arch import CpuArch
+from argosy.targets.cpu.codegen.byte_copy import BYTE_COPY
 from argosy.targets.cpu.codegen.demand_check import DEMAND_CHECK
 from argosy.targets.cpu.codegen.kernel import Kernel
 from argosy.targets.cpu.codegen.sub_byte import pack_kernel, unpack_kernel
@@ -45,6 +48,7 @@ from argosy.targets.cpu.codegen.turns import element_kernel, length_kernel
 from argosy.targets.cpu.demand_steps import check_steps
 from argosy.targets.cpu.draft import Draft, Image
 from argosy.targets.cpu.in_place import write_in_place
+from argosy.targets.cpu.join_in_place import join_in_place
 from argosy.targets.cpu.layout import Blocked
 from argosy.targets.cpu.problems import KnownProblem, Problems, wanted_layout
 from argosy.targets.cpu.solution import Solution
@@ -127,12 +131,20 @@ class _Lowering(PlanBuffers):
             prepare=self._prepare_records(prepared),
             modules=self.encoder.modules,
         )
+        plan = join_in_place(plan, self._kernels, self)
+        self._kernels.setdefault(BYTE_COPY.entry, BYTE_COPY)
         plan = write_in_place(plan, self._kernels)
-        return LoweredModule(plan, self._kernels, self.encoder.weights, tuple(self._host))
+        return LoweredModule(plan, self._called(plan), self.encoder.weights, tuple(self._host))
 
     def _prepare_records(self, prepared: tuple[int, ...]) -> tuple[PrepareRecord, ...]:
         record = PrepareRecord("weights", prepared, (StraightBlock(tuple(self._prepare)),))
         return (record,) if self._prepare else ()
+
+    def _called(self, plan: PlanRecord) -> dict[str, Kernel]:
+        """The kernels that a plan calls."""
+        bodies = (plan.body, *(module.body for module in plan.prepare))
+        entries = {step.entry for body in bodies for step in steps_in(body) if isinstance(step, CallStep)}
+        return {entry: kernel for entry, kernel in self._kernels.items() if entry in entries}
 
     # Where values lie
 
@@ -285,7 +297,7 @@ class _Lowering(PlanBuffers):
         source = self.number(instruction.operands[0])
         if self.buffers[source].kind not in ("planned", "pooled", "view") or self.undefined(instruction.types[0]):
             return False  # an input or a weight is copied, so that each buffer has one owner
-        self._numbers[instruction.result()] = self.buffer("view", instruction.types[0], base=source)
+        self._numbers[instruction.result()] = self.view(instruction.types[0], source, 0)
         return True
 
     def _attempt(
@@ -299,7 +311,7 @@ class _Lowering(PlanBuffers):
             draft = problem.draft(self, solution, instruction, at_load=at_load)
             if isinstance(draft, Draft) and not (at_load and draft.belongs_to_runs):
                 return draft
-            del self.buffers[before:]
+            self.forget(before)
         reasons.append(f"{solution.name}: {draft}")
         return None
 

@@ -59,7 +59,7 @@ class KnownProblem:
         draft, script = new(), self._scripts.get((solution.name, at_load))
         agreed, declined = (False, None) if script is None else script.repeat(draft)
         if not agreed:
-            del lowering.buffers[count:]
+            lowering.forget(count)
             draft, script = new(), Script()
             declined = script.write(solution, problem, draft)
             self._scripts[solution.name, at_load] = script

@@ -248,7 +248,7 @@ class _Lowering(PlanBuffers):
         source = self.number(instruction.operands[0])
         if self.buffers[source].kind not in ("planned", "pooled", "view") or self.undefined(instruction.types[0]):
             return False  # an input or a weight is copied, so that each buffer has one owner
-        self._places[instruction.result()] = [Place(self.buffer("view", instruction.types[0], base=source))]
+        self._places[instruction.result()] = [Place(self.view(instruction.types[0], source, 0))]
         return True
 
     def _attempt(self, solution: Solution, instruction: Instruction, reasons: list[str]) -> Draft | None:
@@ -263,12 +263,12 @@ class _Lowering(PlanBuffers):
                 try:
                     solution.lower(problem, config, draft)
                 except DeclinedError as declined:
-                    del self.buffers[before:]
+                    self.forget(before)
                     reasons[said:] = [f"{solution.name}: {declined}"]
                     continue
                 if not (at_load and draft.body):
                     return draft
-                del self.buffers[before:]
+                self.forget(before)
         return None
 
     def _problem(self, instruction: Instruction) -> Problem:

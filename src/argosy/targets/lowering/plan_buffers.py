@@ -18,13 +18,28 @@ class PlanBuffers:
     def __init__(self) -> None:
         self.encoder = Encoder()
         self.buffers: list[BufferRecord] = []
+        self.kinds: list[Type] = []
+        """The types of the buffers."""
+        self.shifts: dict[int, DimLike] = {}
+        """How many bytes after the start of its base a view begins."""
         self.bound: set[str] = set()
         self.early: frozenset[str] = frozenset()
 
     def buffer(self, kind: str, of: Type, **fields: object) -> int:
         """A new buffer; its number."""
         self.buffers.append(BufferRecord(kind, self.encoder.type(of), **fields))  # type: ignore[arg-type]
+        self.kinds.append(of)
         return len(self.buffers) - 1
+
+    def view(self, of: Type, base: int, shift: DimLike) -> int:
+        """A part of buffer `base`, `shift` bytes after its start; its number."""
+        number = self.buffer("view", of, base=base, shift=self.size(shift))
+        self.shifts[number] = shift
+        return number
+
+    def forget(self, first: int) -> None:
+        """Take back the buffers from number `first` on."""
+        del self.buffers[first:], self.kinds[first:]
 
     def memory(self, of: Type) -> int:
         """A buffer for kernels to write: in the arena where its size is known when a run begins.

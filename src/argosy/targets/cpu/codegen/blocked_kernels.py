@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 
 from argosy.ir import access as maps
 from argosy.ir.access import axis_index
-from argosy.ir.dim import DimLike, ceildiv
+from argosy.ir.dim import DimLike, ceildiv, equal
 from argosy.ir.module import Instruction, Module, Value
 from argosy.ir.types import Dims
 from argosy.ops.pooling import Pool
@@ -164,7 +165,12 @@ def blocked_concat(module: Module, operands: Sequence[Value], images: Mapping[st
             text.line(f"*({stored}x16 *)(y0 + {text.dim(at)}) = {stored_lanes(layout.dtype, value)};")
         first = ceildiv(own[1], LANES) + first
         units = own[0] * ceildiv(own[1], LANES) * product(own[2:-1]) + units
-    return writer.kernel(chunk_count(product(shape), units))
+    kernel = writer.kernel(chunk_count(product(shape), units))
+    if not equal(shape[0], 1) or any(image.layout != layout for image in images.values()):
+        return kernel
+    width = layout.dtype.bits // 8
+    sizes = [product((*layout.kind(operand.shape).shape, width)) for operand in operands]
+    return replace(kernel, joins=tuple(enumerate(sizes)))
 
 
 @contextmanager

@@ -31,6 +31,7 @@ class Kernel:
     `symbols` are the program's symbols in the order of the block; `chunks` how many pieces the work is cut into;
     `scratch` bytes of scratch memory for each worker; `label` tells people what it does. The operands `in_place`, by
     number, may lie where the result goes: an element of one is read only for the result's element at its own place.
+    Where the only result is operands laid end to end, `joins` has them in order, each by its number and its bytes.
     """
 
     text: str
@@ -39,6 +40,7 @@ class Kernel:
     scratch: int = 0
     label: str = ""
     in_place: frozenset[int] = frozenset()
+    joins: tuple[tuple[int, DimLike], ...] = ()
 
     @property
     def entry(self) -> str:

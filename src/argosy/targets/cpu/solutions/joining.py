@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from argosy.ir import access as maps
-from argosy.ir.dim import DimLike
+from argosy.ir.dim import DimLike, equal
 from argosy.ops.joining import Concat
-from argosy.ops.shapes import normalize_axis
+from argosy.ops.shapes import normalize_axis, product
 from argosy.targets.cpu.codegen.element import op_of, present
 from argosy.targets.cpu.codegen.loops import Nest, store_kernel
 from argosy.targets.cpu.solution import Problem, Solution, Steps, register_solution
@@ -40,6 +41,10 @@ class ConcatCopies(Solution):
             nests.append(Nest(operand, shape, 0, maps.slice_by(result.shape, shape, begins, [1] * result.rank)))
             start = operand.shape[axis] + start
         kernel = store_kernel(problem.module, [result.dtype], nests)
+        if equal(product(result.shape[:axis]), 1):
+            width = max(result.dtype.bits, 8) // 8
+            sizes = [product((*nest.extents, width)) for nest in nests]
+            kernel = replace(kernel, joins=tuple(enumerate(sizes)))
         steps.call(kernel, [steps.operand(i) for i in range(len(problem.module.parameters))], [steps.result()])
 
 
