@@ -61,9 +61,10 @@ def fresh(tag: str, *, lower: int = 0, upper: int | None = None) -> DimLike:
 class Op:
     """Base of all ops. Subclasses are frozen dataclasses registered by name.
 
-    Class attributes: `name` and `version` identify the op in files; `pure` is False where two evaluations
-    with equal operands may differ (random numbers), which keeps folding and sharing away; `moves_data` says
-    that results hold elements of the first operand unchanged, so that `evaluate` also works on known dims.
+    Class attributes: `name` and `version` identify the op in files; `pure` is False where two evaluations with equal
+    operands may differ (random numbers), or where more than the results matters, which keeps folding and sharing
+    away; `moves_data` says that results hold elements of the first operand unchanged, so that `evaluate` also works
+    on known dims.
     """
 
     __slots__ = ()

@@ -13,6 +13,7 @@ from argosy.passes.manager import Phase
 from argosy.passes.normalize_attributes import NormalizeAttributes
 from argosy.passes.simplify_algebra import SimplifyAlgebra
 from argosy.passes.simplify_views import SimplifyViews
+from argosy.passes.split_ranks import SplitRanks
 
 __all__ = ["NORMALISE"]
 
@@ -21,6 +22,7 @@ NORMALISE: Final = Phase(
     (
         FoldShapes(),
         InlineConditionals(),
+        SplitRanks(),
         NormalizeAttributes(),
         FoldConstants(),
         SimplifyViews(),

@@ -104,7 +104,7 @@ class Rebuild:
     def run(self) -> Module:
         """The new module, or the old one itself where nothing changed."""
         for parameter in self.module.parameters:
-            self._adopt(parameter)
+            self.adopt(parameter)
         for instruction in self.module.instructions:
             self.visit(instruction)
         results = tuple(self.value(value) for value in self.module.results)
@@ -140,7 +140,7 @@ class Rebuild:
         if op.modules():
             branch = _taken(op, operands)
             if branch is not None:
-                self._inline(instruction, *branch)
+                self.inline(instruction, *branch)
                 return None
             op = map_bodies(op, self._branch if isinstance(op, If) else self.body)
         if self.substitution:
@@ -170,7 +170,7 @@ class Rebuild:
                 return module
             raise
 
-    def _inline(self, instruction: Instruction, body: Module, arguments: Sequence[Value | None]) -> None:
+    def inline(self, instruction: Instruction, body: Module, arguments: Sequence[Value | None]) -> None:
         """Visit the instructions of `body` in place of `instruction`, with `arguments` for its parameters."""
         # Copies, since no instruction may stand twice in a module, even if its body is held twice.
         copies: dict[Instruction, Instruction] = {}
@@ -198,13 +198,16 @@ class Rebuild:
                 f"{len(values)} values given for the {len(instruction.types)} results of {instruction.op.name}",
                 where=instruction.source,
             )
-        for index, (old, new) in enumerate(zip(instruction.types, values, strict=True)):
-            self._refine(instruction, old, new.type)
-            before = Value(instruction, index)
-            if before != new:
-                self._values[before] = new
-                self.moved(before, new)
-        for new in values:
+        self.redirect(list(zip(instruction.results, values, strict=True)))
+
+    def redirect(self, pairs: Sequence[tuple[Value, Value]]) -> None:
+        """Say of each pair that the second stands for the first, an old value, from now on."""
+        for old, new in pairs:
+            self._refine(old.instruction, old.type, new.type)
+            if old != new:
+                self._values[old] = new
+                self.moved(old, new)
+        for _, new in pairs:
             self._define(new.instruction)
 
     def moved(self, old: Value, new: Value) -> None:
@@ -237,7 +240,8 @@ class Rebuild:
             return symbol.name
         return None
 
-    def _adopt(self, parameter: Instruction) -> None:
+    def adopt(self, parameter: Instruction) -> None:
+        """Take over a parameter of the old module."""
         kind = parameter.types[0]
         if self.substitution:
             kind = map_dims(kind, lambda dim: substitute(dim, self.substitution))
