@@ -6,11 +6,14 @@ from statistics import NormalDist
 from typing import Any
 
 import numpy as np
+import onnxruntime.datasets
 import pytest
 from numpy.typing import NDArray
 from onnx.reference import ReferenceEvaluator
 
+import argosy
 from argosy.errors import ModelError
+from argosy.frontends.onnx import ImportOptions, load
 from tests.frontends.onnx.against_onnxruntime import assert_agrees
 from tests.frontends.onnx.one_node import model, program, run
 
@@ -112,6 +115,38 @@ def test_intercepts_may_be_left_out() -> None:
     np.testing.assert_array_equal(label, (x @ W.T).argmax(1) + 1)
     _, scores = run("LinearClassifier", x, domain=ML, outputs=BOTH, coefficients=W[0].tolist(), classlabels_ints=[1, 2])
     np.testing.assert_allclose(scores[:, 1], x @ W[0], rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("op", ["LinearClassifier", "LinearRegressor"])
+def test_of_too_many_coefficients_the_first_are_read(op: str, caplog: pytest.LogCaptureFixture) -> None:
+    """Row by row of the width that the input has, as ONNX Runtime reads them; told, and refused where that is asked."""
+    given: dict[str, Any] = {"coefficients": W.ravel().tolist(), "intercepts": B.tolist(), "domain": ML}
+    given |= {"classlabels_ints": [0, 1, 2], "outputs": BOTH} if op == "LinearClassifier" else {"targets": 3}
+    assert_agrees(op, rows()[:, :2], **given)
+    assert f"{op} (node 0 → " in caplog.text
+    assert (
+        "12 coefficients are given for 3 x 2 (the features of its input), of which the first 6 are read" in caplog.text
+    )
+    with pytest.raises(ModelError, match="12 coefficients are given for 3 x 2"):
+        load(model(op, [rows()[:, :2]], **given), ImportOptions(strict=True))
+
+
+def test_what_is_no_row_more_is_refused() -> None:
+    given: dict[str, Any] = {"coefficients": [1.0] * 7, "intercepts": B.tolist(), "classlabels_ints": [0, 1, 2]}
+    with pytest.raises(ModelError, match="7 coefficients are given for 3 x 2, which is no multiple of the rows"):
+        run("LinearClassifier", rows()[:, :2], domain=ML, outputs=BOTH, **given)
+
+
+def test_the_model_that_onnxruntime_ships() -> None:
+    """It declares two features of the four that it was trained on."""
+    path = onnxruntime.datasets.get_example("logreg_iris.onnx")
+    x = np.array([[5.1, 3.5], [6.2, 2.9], [7.7, 2.6]], np.float32)
+    label, maps = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"]).run(None, {"float_input": x})
+    for target in ("ref", "cpu"):
+        found = argosy.Session(argosy.compile(path, targets=[target]), device=target).run({"float_input": x})
+        np.testing.assert_array_equal(found["label"], label)
+        for ours, theirs in zip(found["probabilities"], maps, strict=True):
+            assert ours == pytest.approx(theirs, rel=1e-5, abs=1e-6)  # theirs is one minus the chance of the others
 
 
 @pytest.mark.parametrize("transform", TRANSFORMS)

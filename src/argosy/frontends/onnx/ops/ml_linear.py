@@ -16,6 +16,7 @@ from argosy.frontends.onnx.scores import (
     transform_scores,
     two_scores,
 )
+from argosy.ir.dim import DimLike
 from argosy.ir.dtype import FLOAT32, INT64, Array
 from argosy.ir.module import Value
 from argosy.ops.matmul import Dot
@@ -72,9 +73,24 @@ def _one_row(node: Node, score: Value, labels: Array, transform: str) -> list[Va
     return [labelled(node, plain, chosen), transform_scores(node, score, transform)]
 
 
+def _first(node: Node, coefficients: Array, rows: int, features: DimLike) -> Array:
+    """The coefficients that are read: of more than there is use for, the first.
+
+    Files declare fewer features than they were trained on, ONNX Runtime's `logreg_iris.onnx` among them. What they
+    compute then, row by row of the declared width, is what ONNX Runtime computes.
+    """
+    if rows < 1 or not isinstance(features, int) or not 0 < rows * features < len(coefficients):
+        return coefficients
+    given = f"{len(coefficients)} coefficients are given for {rows} x {features}"
+    if node.proto.op_type == "LinearClassifier" and len(coefficients) % rows:
+        node.fail(f"{given}, which is no multiple of the rows")
+    node.lenient(f"{given} (the features of its input), of which the first {rows * features} are read")
+    return coefficients[: rows * features]
+
+
 def _scores(node: Node, x: Value, rows: int, intercepts: Array) -> Value:
     """x[N, F] times the coefficients [rows, F] and the intercepts, in float32 at the end."""
-    coefficients = floats(node, "coefficients", x)
+    coefficients = _first(node, floats(node, "coefficients", x), rows, x.shape[1])
     count = feature_count(node, x, coefficients, rows, "coefficients")
     if len(intercepts) not in (0, rows):
         node.fail(f"{len(intercepts)} intercepts are given for {rows} rows of coefficients")
