@@ -70,5 +70,7 @@ RUNNERS: Mapping[str, Runner] = {
     "cpu": SessionRunner("cpu", device="cpu", strict=True),
     "cpu-with-host-steps": SessionRunner("cpu"),
     "interpreter": InterpreterRunner(),
+    "cuda": SessionRunner("sm_90", device="cuda", strict=True),
+    "cuda-with-host-steps": SessionRunner("sm_90", device="cuda"),
     **{f"cpu-{name}": SessionRunner(name, device="cpu", strict=True) for name in ARCHS},
 }

@@ -11,6 +11,7 @@ from argosy.artifact.manifest import VariantRecord
 from argosy.errors import DeviceError
 from argosy.runtime.devices.cpu import cpu_family
 from argosy.runtime.devices.host import HOST_FAMILY
+from argosy.runtime.gpu.families import GPU_FAMILIES
 
 __all__ = ["Choice", "Selection", "judge", "select"]
 
@@ -93,12 +94,13 @@ def judge(
     Raises DeviceError for an unknown device.
     """
     wanted = (device or "").partition(":")[0]
-    if wanted not in ("", REF, CPU, HOST_FAMILY):
+    known = (REF, CPU, *GPU_FAMILIES.values(), HOST_FAMILY)
+    if wanted not in ("", *known):
         raise DeviceError(
             f"there is no device {device!r} in this version of Argosy",
-            hint=f"devices: {REF}, {CPU}, {HOST_FAMILY} (leave --device out to choose)",
+            hint=f"devices: {', '.join(known)} (leave --device out to choose)",
         )
-    choices = [_told(_judge(variant, wanted, exact=exact, native_code=native_code)) for variant in variants]
+    choices = [_told(_judge(variant, device or "", exact=exact, native_code=native_code)) for variant in variants]
     choices.append(_reference(wanted, slim=slim))
     order = sorted(range(len(choices)), key=lambda index: (not choices[index].fits, _rank(choices[index]), index))
     return Selection(tuple(choices[index] for index in order))
@@ -130,6 +132,8 @@ def _rank(choice: Choice) -> tuple[int, int, int]:
     if variant is None:
         return (2, 0, 0)
     # Each level of a CPU family asks for more features than the ones below.
+    if variant.family in GPU_FAMILIES:
+        return (-1, int(variant.portable), int(not variant.dims))
     return (int(variant.family == HOST_FAMILY), -len(variant.requirements.features), int(not variant.dims))
 
 
@@ -141,13 +145,16 @@ def _told(choice: Choice) -> Choice:
     return replace(choice, reason=f"{choice.reason}; for runs with {sizes}")
 
 
-def _judge(variant: VariantRecord, wanted: str, *, exact: bool, native_code: bool) -> Choice:
+def _judge(variant: VariantRecord, device: str, *, exact: bool, native_code: bool) -> Choice:
+    wanted = device.partition(":")[0]
     if not native_code:
         return Choice(variant, REFUSED, "native code is switched off")
     if wanted and wanted not in _devices(variant):
         return Choice(variant, REFUSED, f"the device {wanted} was asked for")
     if variant.family == HOST_FAMILY:
         return _judge_host(variant)
+    if variant.family in GPU_FAMILIES:
+        return _judge_gpu(variant, device, exact=exact)
     if variant.family.startswith(cpu_family("")):
         return _judge_cpu(variant, exact=exact)
     return Choice(variant, REFUSED, f"no {variant.family} device is known to this version")
@@ -157,6 +164,8 @@ def _devices(variant: VariantRecord) -> tuple[str, ...]:
     """The devices that are asked for by name and run a variant's family."""
     if variant.family == HOST_FAMILY:
         return (HOST_FAMILY, CPU)
+    if variant.family in GPU_FAMILIES:
+        return (GPU_FAMILIES[variant.family],)
     return (CPU,) if variant.family.startswith(cpu_family("")) else ()
 
 
@@ -164,6 +173,17 @@ def _judge_host(variant: VariantRecord) -> Choice:
     if variant.requirements.features:
         return Choice(variant, REFUSED, f"it needs {', '.join(variant.requirements.features)}")
     return Choice(variant, OPTIMAL, "its plan needs nothing but this process")
+
+
+def _judge_gpu(variant: VariantRecord, device: str, *, exact: bool) -> Choice:
+    from argosy.runtime.gpu.fitting import fit  # noqa: PLC0415 - its imports are felt where there is no GPU code
+
+    found = fit(variant, device)
+    if found.device is None:
+        return Choice(variant, REFUSED, found.reason)
+    if exact and not found.exact:
+        return Choice(variant, REFUSED, f"{found.reason}; exact code was asked for")
+    return Choice(variant, OPTIMAL if found.exact else WORKS, found.reason)
 
 
 def _judge_cpu(variant: VariantRecord, *, exact: bool) -> Choice:

@@ -59,6 +59,7 @@ class Session:
                 raise UsageError(f"{name} is {value}, expected at least 1")
         self._artifact = source if isinstance(source, Artifact) else Artifact.open(source, weights=weights)
         self._threads = threads
+        self._device = device or ""
         manifest = self._artifact.manifest
         symbols = decode_symbols(manifest.symbols)
         self.inputs: dict[str, Type] = _types(manifest.inputs, symbols)
@@ -179,7 +180,7 @@ class Session:
                 found = self._loaded.get(key)
                 if found is None:
                     found = self._loaded[key] = (
-                        load_variant(self._artifact, choice.variant, self._threads)
+                        load_variant(self._artifact, choice.variant, self._threads, self._device)
                         if choice.variant
                         else Interpreter(self._artifact.program().main)
                     )

@@ -6,7 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from argosy.errors import CompileError, DeviceError, UsageError
+import msgspec
+
+from argosy.artifact.artifact import CompiledVariant
+from argosy.artifact.manifest import Requirements, VariantRecord, variant_key
+from argosy.errors import DeviceError, UsageError
 from argosy.ir.module import Module
 from argosy.options import CompileOptions
 from argosy.passes.manager import Phase
@@ -15,6 +19,9 @@ from argosy.targets.base import NOT_BUILT, TARGETS, ArchInfo, Lowered, Number, T
 from argosy.targets.gpu.arch import ARCHS, FAMILIES, PRODUCTS, REFUSED, GpuArch, archs_of, find_gpu
 from argosy.targets.gpu.context import CrossCompileContext
 from argosy.targets.gpu.overrides import Overrides
+from argosy.targets.gpu.pipeline import pipeline
+from argosy.targets.gpu.variant import compiled_variant
+from argosy.toolchains.triton import triton_version
 
 __all__ = ["GpuTarget"]
 
@@ -76,10 +83,24 @@ class GpuTarget(Target):
         return CrossCompileContext(self.arch)
 
     def pipeline(self, options: CompileOptions) -> Sequence[Phase]:
-        return ()
+        return pipeline(options)
 
     def lower(self, module: Module, options: CompileOptions) -> Lowered:
-        raise CompileError(f"this version makes no code for {self.arch} yet", hint="leave it out of --arch")
+        row = self.row
+        lowered, plan, entries = compiled_variant(module, row, options)
+        record = VariantRecord(
+            "",
+            row.vendor,
+            row.name,
+            words=f"{row.name}, {options.precision}",
+            products=tuple(f"{number.name}={number.value}" for number in self.numbers()),
+            numeric=options.numeric(),
+            toolchain={"triton": triton_version()},
+            portable=row.portable,
+            requirements=Requirements(features=_runs_on(row)),
+        )
+        record = msgspec.structs.replace(record, key=variant_key(record))
+        return Lowered(CompiledVariant(record, plan, entries), lowered.weights, lowered.host_steps)
 
     def _plain_row(self) -> GpuArch:
         """The row as the tables have it. Raises UsageError for a name that isn't one arch."""
@@ -110,6 +131,12 @@ class GpuTarget(Target):
             self.gpu_wavefront_size,
             self.gpu_max_shared_memory_per_block,
         )
+
+
+def _runs_on(row: GpuArch) -> tuple[str, ...]:
+    """For an AMD arch that stands for several: all those that run its code."""
+    members = tuple(other.name for other in ARCHS.values() if other.generic == row.name)
+    return members if row.portable and row.vendor == "amd" else ()
 
 
 def _other_names(row: GpuArch) -> tuple[str, ...]:

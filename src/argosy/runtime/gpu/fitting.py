@@ -1,0 +1,49 @@
+"""Which device a GPU variant runs on, and how well it fits."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from argosy.artifact.manifest import VariantRecord
+from argosy.runtime.gpu.device import DeviceInfo, devices
+from argosy.runtime.gpu.families import GPU_FAMILIES
+
+__all__ = ["Fit", "fit"]
+
+_CAPABILITY: Final = re.compile(r"(sm|compute)_(\d+)(\d)$")
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """How a variant fits a device: `exact` code for its arch, or other code that it runs, with the reason."""
+
+    device: DeviceInfo | None
+    exact: bool
+    reason: str
+
+
+def fit(variant: VariantRecord, wanted: str = "") -> Fit:
+    """The device for a variant, None where no device runs it. `wanted` is `cuda`, `hip:1` or `cuda:0000:01:00.0`."""
+    kind = GPU_FAMILIES[variant.family]
+    found = [info for info in devices() if info.kind == kind]
+    if not found:
+        return Fit(None, False, f"no {kind} driver finds a device here")
+    place = wanted.partition(":")[2]
+    asked = [info for info in found if place in ("", str(info.index)) or place.lower() == info.pci.lower()]
+    if not asked:
+        return Fit(None, False, f"there is no device {wanted!r}: {', '.join(f'{kind}:{i.index}' for i in found)}")
+    fits = [_on(variant, info) for info in asked]
+    return next((each for each in sorted(fits, key=lambda each: not each.exact) if each.device), fits[0])
+
+
+def _on(variant: VariantRecord, info: DeviceInfo) -> Fit:
+    if variant.arch == info.arch:
+        return Fit(info, True, f"it is code for {info.name} ({info.arch})")
+    if info.arch in variant.requirements.features:
+        return Fit(info, False, f"{info.name} ({info.arch}) runs {variant.arch} code")
+    own, its = _CAPABILITY.match(info.arch), _CAPABILITY.match(variant.arch)
+    if own and its and its[1] == "compute" and (int(its[2]), int(its[3])) <= (int(own[2]), int(own[3])):
+        return Fit(info, False, f"the driver finishes it for {info.name} ({info.arch})")
+    return Fit(None, False, f"it is for {variant.arch}, {info.name} is {info.arch}")
