@@ -176,7 +176,7 @@ def test_no_rows() -> None:
 @pytest.mark.parametrize(
     ("op", "attributes", "message"),
     [
-        ("LinearRegressor", {"coefficients": [1.0] * 5}, r"5 coefficients are given, expected 1 x 4"),
+        ("LinearRegressor", {"coefficients": [1.0] * 3}, r"3 coefficients are given, expected 1 x 4"),
         ("LinearRegressor", {"coefficients": [1.0] * 8, "targets": 2, "intercepts": [1.0]}, "1 intercepts are given"),
         ("LinearClassifier", {"coefficients": [1.0] * 8, "classlabels_ints": [1, 2, 3]}, "3 labels are given for 2"),
         ("LinearClassifier", {"coefficients": [1.0] * 4}, "both or neither of the attributes"),
