@@ -7,7 +7,7 @@ from typing import Any
 
 from argosy.ir import Env, Module, Op, TensorType, Type, Value, dtype, fresh
 
-__all__ = ["TEST_OPS", "Anything", "Bodies", "Counted"]
+__all__ = ["TEST_OPS", "Anything", "Bodies", "Counted", "Steered"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +52,18 @@ class Bodies(Op):
 
     def evaluate_in(self, env: Env, *values: Any) -> tuple[Any, ...]:
         raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True)
+class Steered(Op):
+    """A result as long as the first element of its operand, a constant, says."""
+
+    name = "test_steered"
+
+    def infer(self, *operands: Value | None) -> tuple[Type, ...]:
+        literal = operands[0].constant if operands[0] else None
+        assert literal is not None
+        return (TensorType(dtype("float32"), (int(literal.array()[0]),)),)
 
 
 TEST_OPS: tuple[type[Op], ...] = (Anything, Counted, Bodies)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
 
 from argosy.errors import ArgosyError, InternalError, ModelError
 from argosy.ir import (
@@ -28,9 +29,11 @@ from argosy.ir import (
     fresh,
     symbol_dim,
 )
-from argosy.ir.validate import Validator, match_types, validate
+from argosy.ir.validate import Validator, _Walk, match_types, validate
 from argosy.ops.pointwise import Pointwise
-from tests.ir.ops import Anything, Bodies, Counted
+from argosy.rewrite.rebuild import map_bodies
+from tests.ir.ops import Anything, Bodies, Counted, Steered
+from tests.ir.programs import modules
 
 F32 = dtype("float32")
 N = symbol_dim(Symbol("N"))
@@ -249,7 +252,8 @@ def test_only_what_is_new_is_inferred_again(monkeypatch: pytest.MonkeyPatch) -> 
     y = b.tensor_parameter("x", "float32", ["N"])
     for _ in range(100):
         y = b.pointwise("neg", y)
-    before = b.module({"y": y})
+    before = without_builder(b.module({"y": y}))
+    y = before.results[0]
     outer = Instruction(Bodies(dataclasses.replace(before, name="body")), (), y.instruction.types, (None,))
     first = Module("main", (X,), (outer,), (outer.result(),), ("y",))
     changed = dataclasses.replace(before, instructions=(*before.instructions, neg(y)))
@@ -263,6 +267,58 @@ def test_only_what_is_new_is_inferred_again(monkeypatch: pytest.MonkeyPatch) -> 
         validator.check(checked)
         assert inferred == expected
     assert not validator._good  # nothing of the programs before is kept alive
+
+
+def without_builder(original: Module) -> Module:
+    """The same module, with nobody's word for the types of its instructions."""
+    values: dict[Value, Value] = {}
+
+    def copy(instruction: Instruction) -> Instruction:
+        operands = tuple(None if operand is None else values[operand] for operand in instruction.operands)
+        made = dataclasses.replace(instruction, op=map_bodies(instruction.op, without_builder), operands=operands)
+        values.update(zip(instruction.results, made.results, strict=True))
+        return made
+
+    parameters = tuple(map(copy, original.parameters))
+    instructions = tuple(map(copy, original.instructions))
+    results = tuple(values[value] for value in original.results)
+    return Module(original.name, parameters, instructions, results, original.result_names)
+
+
+@given(modules())
+def test_what_a_builder_says_of_its_instructions_is_what_inferring_them_tells(main: Module) -> None:
+    trusting, inferring = _Walk(InternalError, {}), _Walk(InternalError, {})
+    trusting.module(main)
+    inferring.module(without_builder(main))
+    assert list(trusting.found.values()) == list(inferring.found.values())
+
+
+def test_a_builder_is_trusted_for_the_very_instruction_that_it_inferred(monkeypatch: pytest.MonkeyPatch) -> None:
+    b = Builder()
+    x = b.tensor_parameter("x", "float32", ["N"])
+    y = b.pointwise("neg", x)
+    other = parameter("x", N)
+    moved = Builder()
+    (same,) = moved.keep(y.instruction, [moved.adopt(other)])
+    with monkeypatch.context() as patch:
+        patch.setattr(Pointwise, "infer", None)
+        validate(b.module({"y": y}))
+        validate(moved.module({"y": same}))  # types and known values of the operand are as before
+    for changes in ({"operands": (parameter("x", 4).result(),)}, {"types": (TensorType(F32, (4,)),)}):
+        changed = dataclasses.replace(y.instruction, **changes)
+        parameters = tuple(operand.instruction for operand in changed.operands if operand)
+        with pytest.raises(InternalError, match="its types are"):
+            validate(module(changed, parameters=parameters, y=changed.result()))
+
+
+def test_a_moved_instruction_that_reads_another_constant_is_inferred(monkeypatch: pytest.MonkeyPatch) -> None:
+    b, moved = Builder(), Builder()
+    shape = np.arange(2000)  # too many to be known
+    y = b.add(Steered(), b.constant(shape))
+    (again,) = moved.keep(y.instruction, [moved.constant(shape + 1)])
+    assert again.instruction.defines is None
+    with pytest.raises(InternalError, match="its types are"):
+        validate(moved.module({"y": again}))
 
 
 def test_a_refusal_is_not_remembered_as_good() -> None:

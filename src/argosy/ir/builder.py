@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from argosy.errors import ArgosyError, InternalError
-from argosy.ir.dim import DimLike, Symbol, lone_symbol, substitute, symbol_dim
+from argosy.ir.dim import DimLike, Symbol, lone_symbol, substitute, symbol_dim, symbols_in
 from argosy.ir.dtype import BOOL, INT32, INT64, DType, dtype
 from argosy.ir.formula import Formula
 from argosy.ir.literal import Literal
@@ -125,7 +125,8 @@ class Builder:
         if tuple(operands) == instruction.operands:
             self._instructions.append(instruction)
             return instruction.results
-        if all(_alike(new, old) for new, old in zip(operands, instruction.operands, strict=True)):
+        pairs = list(zip(operands, instruction.operands, strict=True))
+        if all(_alike(new, old) for new, old in pairs):
             moved = Instruction(
                 instruction.op,
                 tuple(operands),
@@ -134,6 +135,8 @@ class Builder:
                 instruction.names,
                 instruction.source,
             )
+            if all(new is old or _constant(new) is _constant(old) for new, old in pairs):
+                _say_inferred(moved, instruction.defines)
             self._instructions.append(moved)
             return moved.results
         added = self._append(instruction.op, operands, instruction.names, instruction.source, instruction.types)
@@ -189,29 +192,45 @@ class Builder:
             types = op.result_types(*operands)
         except ArgosyError as error:
             raise error.at(source or op.name) from None
-        types = self._name_fresh(op, types, previous)
+        types, defines = self._name_fresh(op, types, previous)
         known = known_results(op, operands, types)
         if isinstance(op, Constant):
             source = source if names else ""
         instruction = Instruction(op, tuple(operands), types, known, names, source)
+        _say_inferred(instruction, defines)
         self._instructions.append(instruction)
         return Value(instruction, 0)
 
-    def _name_fresh(self, op: Op, types: tuple[Type, ...], previous: tuple[Type, ...]) -> tuple[Type, ...]:
-        """Replace the placeholders of `fresh` by names: those of the instruction that is redone, else new ones."""
+    def _name_fresh(
+        self, op: Op, types: tuple[Type, ...], previous: tuple[Type, ...]
+    ) -> tuple[tuple[Type, ...], tuple[str, ...]]:
+        """Replace the placeholders of `fresh` by names: those of the instruction that is redone, else new ones.
+
+        The types, and the names.
+        """
         placeholders = sorted(
             (symbol for kind in types for symbol in type_symbols(kind) if symbol.name.startswith("?")),
             key=lambda symbol: symbol.name,
         )
         if not placeholders:
-            return types
+            return types, ()
         old = _fresh_names(types, previous)
         names: dict[str, DimLike] = {}
         for symbol in placeholders:
             if symbol.name not in names:
                 name = old.get(symbol.name) or self.namer.unique(f"{op.name}_{symbol.name[1:]}")
                 names[symbol.name] = symbol_dim(Symbol(name, symbol.lower, symbol.upper))
-        return tuple(map_dims(kind, lambda dim: substitute(dim, names)) for kind in types)
+        defined = tuple(symbol.name for dim in names.values() for symbol in symbols_in(dim))
+        return tuple(map_dims(kind, lambda dim: substitute(dim, names)) for kind in types), defined
+
+
+def _say_inferred(instruction: Instruction, defines: tuple[str, ...] | None) -> None:
+    """Say of a new instruction, which nobody else has seen yet, that its types are those that its op infers."""
+    object.__setattr__(instruction, "defines", defines)
+
+
+def _constant(value: Value | None) -> Literal | None:
+    return None if value is None else value.constant
 
 
 def _fresh_names(types: tuple[Type, ...], previous: tuple[Type, ...]) -> dict[str, str]:

@@ -8,7 +8,7 @@ the bodies of control ops are modules like any other.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from argosy.errors import ModelError
@@ -28,7 +28,9 @@ class Instruction:
     """One step of a module.
 
     `types` and `known` have an entry for each result; `names` are the results' names in the source model
-    (or empty), `source` is the node that it came from, as errors name it.
+    (or empty), `source` is the node that it came from, as errors name it. `defines` are the symbols that it gives
+    a value, as the builder that inferred its types says; None for an instruction whose types were given, which
+    the validator infers. A copy by `dataclasses.replace` does not keep it.
     """
 
     op: Op
@@ -37,6 +39,7 @@ class Instruction:
     known: tuple[Known | None, ...]
     names: tuple[str, ...] = ()
     source: str = ""
+    defines: tuple[str, ...] | None = field(init=False, default=None)
 
     def result(self, index: int = 0) -> Value:
         """The value of result `index`."""

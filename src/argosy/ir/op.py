@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
@@ -147,10 +148,15 @@ class Op:
 
     def attributes(self) -> dict[str, Any]:
         """Attribute names and values, in the order of declaration."""
-        return {entry.name: getattr(self, entry.name) for entry in dataclasses.fields(self)}  # type: ignore[arg-type]
+        return {name: getattr(self, name) for name in _attribute_names(type(self))}  # type: ignore[arg-type]
 
 
 _SYMBOLIC: set[type[Op]] = set()
+
+
+@cache
+def _attribute_names(cls: type[Op]) -> tuple[str, ...]:
+    return tuple(entry.name for entry in dataclasses.fields(cls))  # type: ignore[arg-type]
 
 
 def _check_dims(shape: Dims) -> None:

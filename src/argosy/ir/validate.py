@@ -9,7 +9,7 @@
 - Attributes are of the kinds that can be written to a file; modules in them keep all of this too.
 
 Instructions never change, so one that was found good is good wherever it stands: a `Validator` looks again
-only at what is new, and at how things hang together.
+only at what is new, and at how things hang together. What a builder has just inferred is not inferred once more.
 """
 
 from __future__ import annotations
@@ -107,6 +107,7 @@ class _Walk:
         self._error = error
         self._good = good
         self.found: dict[Instruction, _Symbols] = {}
+        self._met: dict[tuple[frozenset[Symbol], frozenset[str]], _Symbols] = {}
 
     def module(self, module: Module, *, outermost: bool = False) -> _Symbols:
         """Check a module. A body may need symbols from around it, the outermost module none."""
@@ -115,6 +116,7 @@ class _Walk:
         defines: set[str] = set()
         within: set[Symbol] = set()
         defined: dict[Instruction, int] = {}
+        last = _NO_SYMBOLS
         for instruction in (*module.parameters, *module.instructions):
             for operand in instruction.operands:
                 if operand is not None and not 0 <= operand.index < defined.get(operand.instruction, 0):
@@ -124,8 +126,9 @@ class _Walk:
             symbols = self._instruction(instruction, module)
             self.found[instruction] = symbols
             defined[instruction] = len(instruction.types)
-            if symbols is _NO_SYMBOLS:
+            if symbols is _NO_SYMBOLS or symbols is last:
                 continue
+            last = symbols
             missing = symbols.needs - defines
             if missing and outermost:
                 raise self._fault(f"nothing before it defines the symbol {min(missing)}", instruction, module)
@@ -178,6 +181,21 @@ class _Walk:
         within: set[Symbol] = set()
         for name, value in op.attributes().items():
             _check_attribute(name, value, within)
+        defines = instruction.defines
+        if defines is None:
+            defines = self._infer(instruction)
+        for kind in types:
+            within |= type_symbols(kind)
+        if not within:
+            return _NO_SYMBOLS
+        if isinstance(op, Parameter):
+            return _Symbols(frozenset(), frozenset(symbol.name for symbol in within), frozenset(within))
+        return self._symbols(frozenset(within), frozenset(defines))
+
+    @staticmethod
+    def _infer(instruction: Instruction) -> tuple[str, ...]:
+        """Check what an instruction is said to be against what its op infers; the symbols that it defines."""
+        op, types = instruction.op, instruction.types
         inferred = op.result_types(*instruction.operands)
         names = match_types(inferred, types)
         if names is None:
@@ -185,14 +203,14 @@ class _Walk:
         for found, held in zip(known_results(op, instruction.operands, types), instruction.known, strict=True):
             if not _same_known(found, held):
                 raise _Fault(f"it knows {_shown(held)} of a result, its op tells {_shown(found)}")
-        for kind in types:
-            within |= type_symbols(kind)
-        if not within:
-            return _NO_SYMBOLS
-        if isinstance(op, Parameter):
-            return _Symbols(frozenset(), frozenset(symbol.name for symbol in within), frozenset(within))
-        defines = frozenset(symbol.name for dim in names.values() for symbol in symbols_in(dim))
-        return _Symbols(frozenset(symbol.name for symbol in within) - defines, defines, frozenset(within))
+        return tuple(symbol.name for dim in names.values() for symbol in symbols_in(dim))
+
+    def _symbols(self, within: frozenset[Symbol], defines: frozenset[str]) -> _Symbols:
+        """One object for all instructions that mention and define the same."""
+        key = within, defines
+        if key not in self._met:
+            self._met[key] = _Symbols(frozenset(symbol.name for symbol in within) - defines, defines, within)
+        return self._met[key]
 
     def _fault(self, what: str, instruction: Instruction, module: Module) -> ArgosyError:
         where = instruction.source
