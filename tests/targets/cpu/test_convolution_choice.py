@@ -8,9 +8,11 @@ from argosy.ir.dim import DimLike, Symbol, symbol_dim
 from argosy.ir.dtype import FLOAT32
 from argosy.targets.cpu.arch import ARCHS
 from argosy.targets.cpu.codegen.convolution_cost import direct_cycles, winograd_cycles
-from argosy.targets.cpu.codegen.direct_conv import Window
+from argosy.targets.cpu.codegen.direct_conv import Window, walks_panels_first
+from argosy.targets.cpu.codegen.products import plain
 from argosy.targets.cpu.codegen.tile import tile_for
 from argosy.targets.cpu.codegen.winograd import TRANSFORMS, Winograd
+from argosy.targets.cpu.layout import Blocked
 
 SIZE = symbol_dim(Symbol("size"))
 
@@ -43,6 +45,29 @@ def test_the_model_takes_what_is_faster(
     winograd = Winograd(window, TRANSFORMS[transform], tile, arch.second_cache)
     cheaper = winograd_cycles(winograd, arch) < direct_cycles(window, tile, arch)
     assert better == ("winograd" if cheaper else "direct")
+
+
+@pytest.mark.parametrize(
+    ("level", "channels", "outputs", "size", "panels_first"),
+    [
+        # On Zen 4, milliseconds of panels first and of tiles first.
+        ("znver4", 64, 256, 56, False),  # 1.40, 1.05
+        ("znver4", 256, 128, 56, False),  # 2.2, 2.0
+        ("x86-64-v3", 64, 256, 56, False),  # 1.23, 1.01
+        ("sapphirerapids", 64, 256, 56, False),  # the image stays in the second cache
+        ("sapphirerapids", 256, 64, 56, True),  # its third cache gives half of Zen 4's bytes, and work is half as long
+        ("x86-64-v3", 256, 64, SIZE, True),
+        ("sapphirerapids", 2048, 512, 7, False),  # the weights are not at hand
+    ],
+)
+def test_panels_come_first_where_the_image_is_read_slowly_and_the_result_is_small(
+    level: str, channels: int, outputs: int, size: DimLike, panels_first: bool
+) -> None:
+    arch = ARCHS[level]
+    dims = ((1, channels, size, size), (1, outputs, size, size))
+    window = Window(*dims, (1, 1), (1, 1), (1, 1), (0, 0), (0, 0))
+    tile = tile_for(arch, FLOAT32, outputs)
+    assert walks_panels_first(window, tile, plain(FLOAT32), Blocked.bare(2), arch) is panels_first
 
 
 @pytest.mark.parametrize("level", sorted(ARCHS))

@@ -43,6 +43,8 @@ class CpuArch:
     flags: tuple[str, ...] = ()
     multiply_adds: int = 2
     """Multiplications with addition of vectors of floats that a core begins in a cycle."""
+    third_cache_rate: int = 10
+    """Bytes that a core reads of the third cache in a cycle: as measured, or what slow ones give."""
     idle: frozenset[str] = field(default_factory=frozenset)
     """Features that are there and gain nothing: their instructions take as long as what they would replace."""
 
@@ -125,6 +127,7 @@ _SERVER: Final = (
 _ZEN4: Final = replace(
     _row("znver4", "znver4", 512, 32, _MIB, "AMD Zen 4 and later", _V4, more=f"{_SERVER} sse4a", flags=_WIDE),
     multiply_adds=1,
+    third_cache_rate=20,
 )
 _SAPPHIRE_RAPIDS: Final = _row(
     "sapphirerapids", "sapphirerapids", 512, 32, 2 * _MIB, "Intel Sapphire Rapids and later", _V4,

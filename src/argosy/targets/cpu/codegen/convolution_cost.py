@@ -3,10 +3,10 @@
 A way works and waits for memory at the same time, so it costs the greater of the two. Work is that of the register
 tiles: the multiply-adds that the level begins in a cycle, or two loads where a tile is too small to be bound by them,
 and what each call of the tile costs. What is waited for is weights: activations come from the kernel before and stay
-near.
-Of weights that the second cache does not hold, the first reading comes from memory, later ones from the third cache.
+near. Of weights that the second cache does not hold, the first reading comes from memory, later ones from the third
+cache.
 
-The rates are the lower ones of two servers (Zen 4: 5 and 20 bytes a cycle, Sapphire Rapids: 4 and 10).
+The rate of memory is the lower one of two servers (Zen 4: 5 bytes a cycle, Sapphire Rapids: 4).
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ __all__ = ["direct_cycles", "winograd_cycles"]
 
 _FROM_MEMORY: Final = 4
 """Bytes a cycle."""
-_FROM_THIRD_CACHE: Final = 10
 _CALL: Final = 40
 """Cycles to enter a tile, fill its sums and store them, beside its steps."""
 _PIXELS: Final = 28
@@ -47,10 +46,10 @@ def _tiles(rows: int, tile: Tile, steps: int, arch: CpuArch) -> int:
     return larger * _tile(size + 1, tile, steps, arch) + (parts - larger) * _tile(size, tile, steps, arch)
 
 
-def _waiting(weights: int, readings: int, cache: int) -> int:
+def _waiting(weights: int, readings: int, arch: CpuArch) -> int:
     """Cycles until weights of so many bytes have been read some times."""
-    again = 0 if weights <= cache // 2 else readings - 1
-    return weights // _FROM_MEMORY + again * weights // _FROM_THIRD_CACHE
+    again = 0 if weights <= arch.second_cache // 2 else readings - 1
+    return weights // _FROM_MEMORY + again * weights // arch.third_cache_rate
 
 
 def _registers(arch: CpuArch) -> int:
@@ -66,7 +65,7 @@ def direct_cycles(window: Window, tile: Tile, arch: CpuArch) -> int:
     lines = max(1, tile.rows // max(width, 1)) if len(outer) == 1 and width <= tile.rows else 1
     count = _size(window.result[0]) * -(-math.prod(outer) // lines)
     work = panels * count * _tiles(width * lines, tile, steps, arch)
-    return max(work, _waiting(panels * tile.columns * steps * 4, 1, arch.second_cache))
+    return max(work, _waiting(panels * tile.columns * steps * 4, 1, arch))
 
 
 def winograd_cycles(winograd: Winograd, arch: CpuArch) -> int:
@@ -81,4 +80,4 @@ def winograd_cycles(winograd: Winograd, arch: CpuArch) -> int:
     products = places * winograd.panels * _tiles(winograd.together, tile, winograd.channels, arch)
     work = groups * (products + winograd.together * transforms)
     weights = places * winograd.panels * tile.columns * winograd.channels * 4
-    return max(work, _waiting(weights, groups, arch.second_cache))
+    return max(work, _waiting(weights, groups, arch))

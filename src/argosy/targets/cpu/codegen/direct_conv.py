@@ -11,8 +11,10 @@ for its last axis, and over that, along which what a pixel reads lies side by si
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Final
 
 from argosy.ir import access as maps
@@ -24,6 +26,7 @@ from argosy.ops.convolution import Conv
 from argosy.ops.shapes import product
 from argosy.ops.slicing import Pad
 from argosy.ops.window import extents, resolve_pads
+from argosy.targets.cpu.arch import CpuArch
 from argosy.targets.cpu.codegen import scalar
 from argosy.targets.cpu.codegen.blocked_elements import Image, store_pixel
 from argosy.targets.cpu.codegen.c_text import CText, axis_name
@@ -44,9 +47,11 @@ from argosy.targets.cpu.codegen.tile import (
 )
 from argosy.targets.cpu.layout import LANES, Blocked, Padded, Planar
 
-__all__ = ["Channels", "Window", "conv_kernel", "panel_rows", "source_of", "weights_type"]
+__all__ = ["Channels", "Window", "conv_kernel", "panel_rows", "source_of", "walks_panels_first", "weights_type"]
 
 _LINE: Final = 64
+_NOTICED: Final = Fraction(1, 8)
+"""The share of the work from which on it matters how often an image is read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,27 +206,41 @@ class _Tiling:
         return _Tiling(lines, -(-width // parts), parts, ceildiv(count, lines))
 
 
-def _walks_panels_first(window: Window, tile: Tile, products: Products, source: Blocked | Planar, cache: int) -> bool:
+def walks_panels_first(
+    window: Window, tile: Tile, products: Products, source: Blocked | Planar, arch: CpuArch
+) -> bool:  # fmt: skip
     """Whether all panels are summed for a tile before the next tile, rather than all tiles for a panel.
 
-    What is walked within stays in the second cache of `cache` bytes if it takes at most half of it, and is read once
-    from beyond; so the weights are if they fit and the image does not. Else each panel is read once.
+    What is walked within stays in the second cache if it takes at most half of it, and is read once from beyond; so the
+    weights are if they fit and the image does not. It pays where reading the image takes a good part of the time, and
+    where the result is smaller: a tile then writes a little of it in many places. Else each panel is read once.
     """
     weights = product(weights_type(window, window.result[1], tile, products).shape) * products.right.bits // 8
     image = product(source.kind((1, *window.source[1:])).shape) * source.dtype.bits // 8
-    if isinstance(weights, Dim):
+    result = product((1, *window.result[1:])) * products.sums.bits // 8
+    room = arch.second_cache // 2
+    if isinstance(weights, Dim) or weights > room:
         return False
-    return weights <= cache // 2 and (isinstance(image, Dim) or image > cache // 2)
+    # Cycles for a pixel of the result, a channel and a panel.
+    pixels = math.prod(map(min, window.kernel, window.strides))
+    reading = Fraction(pixels * products.left.bits, 8 * arch.third_cache_rate)
+    vectors = Fraction(tile.columns * products.sums.bits, arch.vector_bits)
+    working = math.prod(window.kernel) * vectors / (products.group * arch.multiply_adds)
+    if reading < working * _NOTICED:
+        return False
+    if isinstance(image, Dim) or isinstance(result, Dim):
+        return True
+    return image > max(room, result)
 
 
 def conv_kernel(
     module: Module, anchor: Instruction, window: Window, tile: Tile, products: Products, source: Blocked | Planar,
-    images: Mapping[str, Image], result: Blocked, cache: int,
+    images: Mapping[str, Image], result: Blocked, arch: CpuArch,
 ) -> Kernel:  # fmt: skip
     """The convolution of the image `temporary0`, blocked or planar, with the packed weights `temporary1`.
 
     `temporary2`, where the anchor has a bias, is that in blocks. `module` is the part of the op behind the anchor;
-    `images` are those of its parameters that are blocked, by pointer; the second cache holds `cache` bytes.
+    `images` are those of its parameters that are blocked, by pointer.
     """
     bias = len(anchor.operands) > 2 and anchor.operands[2] is not None
     temporaries = [products.left, products.right, *([FLOAT32] if bias else [])]
@@ -233,7 +252,7 @@ def conv_kernel(
     blocks = ceildiv(shape[1], LANES)
     tiles = shape[0] * tiling.groups * tiling.parts
     total = panels * tiles
-    panels_first = _walks_panels_first(window, tile, products, source, cache)
+    panels_first = walks_panels_first(window, tile, products, source, arch)
     ahead = 0 if panels_first or source.lanes == 1 else lines_ahead(tile, tiles, products.right.bits)
     functions, calls = _functions(window, tile, products, tiling, source, text, ahead)
     with share(writer, "unit", total):

@@ -172,9 +172,8 @@ class DirectConvolution(_BlockedConvolution):
         self, problem: Problem, config: Tile, module: Module, source: Blocked | Planar, images: dict[str, Image],
         layout: Blocked,
     ) -> Kernel:  # fmt: skip
-        anchor = problem.anchor_instruction
-        cache = problem.arch.second_cache
-        return conv_kernel(module, anchor, Window.of(anchor), config, _products(problem), source, images, layout, cache)
+        anchor, arch = problem.anchor_instruction, problem.arch
+        return conv_kernel(module, anchor, Window.of(anchor), config, _products(problem), source, images, layout, arch)
 
 
 @register_solution
