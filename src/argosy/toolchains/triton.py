@@ -47,13 +47,15 @@ _FORMS: Final = {"cuda": ("cubin", "ptx"), "hip": ("hsaco", "amdgcn")}
 class GpuCode:
     """What code is made for, in Triton's words: the backend (`cuda`, `hip`), its arch, threads in a warp.
 
-    `portable` asks for assembly that a driver finishes (PTX) instead of a code object.
+    `portable` asks for assembly that a driver finishes (PTX) instead of a code object. `generic` names the AMD arch
+    that the code object is made for where it is not `arch` but one that stands for several, of which `arch` is one.
     """
 
     backend: Literal["cuda", "hip"]
     arch: int | str
     warp_size: int
     portable: bool = False
+    generic: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +162,8 @@ def _held(store: DiskCache, key: str) -> CompiledKernel | None:
 def _key(source: TritonSource, target: GpuCode, version: str) -> str:
     texts = (
         source.text, source.entry, source.types, source.divisible, sorted(source.options), target.backend,
-        target.arch, target.warp_size, target.portable, version,
+        target.arch, target.warp_size, target.portable, target.generic,
+        version,
     )  # fmt: skip
     return hashlib.sha256(json.dumps(texts).encode()).hexdigest()
 
@@ -224,6 +227,7 @@ def _job(source: TritonSource, target: GpuCode) -> dict[str, Any]:
         "backend": target.backend,
         "arch": target.arch,
         "warp_size": target.warp_size,
+        "generic": target.generic,
     }
 
 

@@ -1,20 +1,24 @@
 """The process that runs Triton: reads a job a line, writes an answer a line, both JSON. Started by `toolchains.triton`.
 
-A job is {text, entry, types, divisible, options, backend, arch, warp_size}; an answer is {files, metadata}, with
-binary files in base64, or {error}. Triton's own output goes to standard error, so that nothing mixes with answers.
+A job is {text, entry, types, divisible, options, backend, arch, warp_size, generic}; an answer is {files, metadata},
+with binary files in base64, or {error}. Triton's own output goes to standard error, so that nothing mixes with answers.
 """
 
 from __future__ import annotations
 
 import base64
+import copy
 import json
 import linecache
 import os
+import re
 import sys
+from collections.abc import Callable
 from typing import Any
 
 _FILE = "<argosy>"
 """The one name under which all sources are known: Triton writes it into what it compiles."""
+_CODE_OBJECT = re.compile(r'(!"amdhsa_code_object_version", i32 )500')
 _KEPT = (
     "name", "shared", "num_warps", "num_ctas", "warp_size", "global_scratch_size", "global_scratch_align",
     "profile_scratch_size", "tensordesc_meta", "launch_cooperative_grid", "launch_pdl",
@@ -54,6 +58,7 @@ def _compiled(job: dict[str, Any]) -> dict[str, Any]:
         attrs={(place,): [["tt.divisibility", 16]] for place in job["divisible"]},
     )
     target = GPUTarget(job["backend"], job["arch"], job["warp_size"])
+    triton.knobs.runtime.add_stages_inspection_hook = _generic_stages(job["generic"]) if job.get("generic") else None
     made = triton.compile(source, target=target, options=job["options"])
     files = {
         kind: content if isinstance(content, str) else base64.b64encode(content).decode()
@@ -62,6 +67,37 @@ def _compiled(job: dict[str, Any]) -> dict[str, Any]:
     }
     metadata = made.metadata._asdict()
     return {"files": {k: str(v) for k, v in files.items()}, "metadata": {k: metadata.get(k) for k in _KEPT}}
+
+
+def _generic_stages(generic: str) -> Callable[..., Any]:
+    """Triton's hook into its stages, so that the last two make a code object for a generic AMD arch.
+
+    Triton knows only single archs; the code generator under it knows the generic ones, from the sixth version of code
+    objects on (LLVM AMDGPUUsage, "Generic Processors").
+    """
+    from triton._C.libtriton import amd  # noqa: PLC0415
+
+    def hook(
+        backend: Any = None, stages: dict[str, Any] | None = None, options: Any = None, *_: object
+    ) -> tuple[str, str] | None:
+        if stages is None:
+            return generic, generic  # what makes this Triton's cache key differ
+        renamed = copy.copy(options)
+        object.__setattr__(renamed, "arch", generic)  # a name that the constructor can't read
+        single = f'target triple = "{amd.get_target_triple(options.arch)}"'
+        named = f'target triple = "{amd.get_target_triple(generic)}"'
+
+        def assembly(text: str, metadata: dict[str, Any]) -> Any:
+            text, versions = _CODE_OBJECT.subn(r"\g<1>600", text)
+            if versions != 1 or single not in text:
+                raise ValueError("Triton's code has another form than the one that generic archs are made from")
+            return backend.make_amdgcn(text.replace(single, named), metadata, renamed)
+
+        stages["amdgcn"] = assembly
+        stages["hsaco"] = lambda text, metadata: backend.make_hsaco(text, metadata, renamed)
+        return None
+
+    return hook
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from argosy.targets.gpu.arch import ARCHS, FAMILIES, PRODUCTS, REFUSED, GpuArch, archs_of, find_gpu
+from argosy.targets.gpu.arches.row import FEATURES
 
 every_arch = pytest.mark.parametrize("arch", ARCHS.values(), ids=lambda arch: arch.name)
 DTYPES = {"fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "fp6", "fp4", "int8", "int4"}
@@ -47,6 +48,7 @@ def test_a_row_is_whole(arch: GpuArch) -> None:
     assert arch.product.arch == arch.name
     assert not arch.has("matrix_")
     assert not arch.has("wings")
+    assert arch.features <= FEATURES.keys()
     hash(arch)
 
 

@@ -47,7 +47,9 @@ def compiled_variant(
     Raises CompileError for a host step under `strict`, MissingExtraError without the toolchain.
     """
     triton = arch.triton
-    target = GpuCode("hip" if triton.backend == "hip" else "cuda", triton.arch, triton.warp_size, arch.portable)
+    generic = arch.name if arch.stand_in else ""
+    portable = arch.portable and not generic
+    target = GpuCode("hip" if triton.backend == "hip" else "cuda", triton.arch, triton.warp_size, portable, generic)
     refused: dict[str, str] = {}
     for _ in range(_ROUNDS):
         lowered = lower_module(module, arch, options, refused)

@@ -69,7 +69,7 @@ def _cdna(
 
 def _rdna(
     name: str, family: str, words: str, matrix: tuple[MatrixOp, ...], *,
-    features: str, generic: str, registers: int, fp8: Fp8 = "", groups: str = "rdna",
+    generic: str, registers: int, fp8: Fp8 = "", groups: str = "rdna",
 ) -> GpuArch:  # fmt: skip
     """A row with waves of 32 and WMMA: two compute units share 128 KiB of LDS, a block may have half of it."""
     return GpuArch(
@@ -84,7 +84,6 @@ def _rdna(
         registers_per_unit=registers,
         registers_per_thread=256,
         product=REFERENCE.get(name, Product("", name, words)),
-        features=frozenset(features.split()),
         matrix=matrix,
         fp8=fp8,
         groups=tuple(groups.split()),
@@ -128,10 +127,18 @@ _CDNA4: Final = _mfma(
 _RDNA3: Final = _wmma(("fp16", "v_wmma_f32_", 16), ("bf16", "v_wmma_f32_", 16), ("int8", "v_wmma_i32_", 16))
 _RDNA4: Final = (*_RDNA3, *_wmma(("fp8", "v_wmma_f32_", 16)))
 
-_RDNA_FEATURES: Final = "bf16 dot2_fp16 dot2_bf16 dot4_int8"
+
+_CDNA5_MATRIX: Final = _wmma(
+    ("fp32", "v_wmma_f32_", 4),
+    ("fp16", "v_wmma_f32_", 32),
+    ("bf16", "v_wmma_f32_", 32),
+    ("fp8", "v_wmma_f32_", 64),
+    ("fp4", "v_wmma_scale_", 128),
+    ("int8", "v_wmma_i32_", 64),
+)
 
 
-def _cdna5(name: str, words: str, matrix: tuple[MatrixOp, ...], features: str) -> GpuArch:
+def _cdna5(name: str, words: str) -> GpuArch:
     """A row with waves of 32 and WMMA in a datacentre part: a unit is what its maker counts, with 4 SIMDs."""
     return GpuArch(
         name,
@@ -145,70 +152,50 @@ def _cdna5(name: str, words: str, matrix: tuple[MatrixOp, ...], features: str) -
         registers_per_unit=128 * KIB,  # 1,024 for each of a SIMD's 32 lanes
         registers_per_thread=1024,
         product=REFERENCE.get(name, Product("", name, words)),
-        features=frozenset(features.split()),
-        matrix=matrix,
+        features=frozenset({"bf16", "async_copy", "tensor_copy", "cluster", "scaled_matrix"}),
+        matrix=_CDNA5_MATRIX,
         fp8="ocp",
         groups=("cdna", "datacenter"),
     )
 
 
-_CDNA5_MATRIX: Final = _wmma(
-    ("fp32", "v_wmma_f32_", 4),
-    ("fp16", "v_wmma_f32_", 32),
-    ("bf16", "v_wmma_f32_", 32),
-    ("fp8", "v_wmma_f32_", 64),
-    ("fp4", "v_wmma_scale_", 128),
-    ("int8", "v_wmma_i32_", 64),
-)
-_CDNA5_FEATURES: Final = "bf16 async_copy tensor_copy cluster scaled_matrix"
-
-# gfx1251 has a matrix instruction for doubles too, which Triton does not make, and takes two to four times as many
-# cycles for the others (LLVM SISchedule.td).
-_CDNA5: Final = (
-    _cdna5("gfx1250", "CDNA 5: Instinct MI455X", _CDNA5_MATRIX, _CDNA5_FEATURES),
-    _cdna5("gfx1251", "CDNA 5 for double precision: Instinct MI430X", _CDNA5_MATRIX, f"{_CDNA5_FEATURES} packed_fp64"),
-)
-
-
 _ROWS: Final = (
     # 4 SIMDs × 10 waves of 64; 256 registers for each of a SIMD's 64 lanes.
     _cdna("gfx906", "vega20", "Vega 20: Instinct MI50 and MI60, Radeon VII", (),
-          features="dot2_fp16 dot4_int8", groups="vega",
-          registers=64 * KIB, registers_per_thread=256, threads=2560),
+          groups="vega", registers=64 * KIB, registers_per_thread=256, threads=2560),
     # As many accumulation registers again, which only matrix instructions and moves can name.
     _cdna("gfx908", "cdna1", "CDNA: Instinct MI100", _CDNA1,
-          features="dot2_fp16 dot4_int8", groups="cdna datacenter",
-          registers=64 * KIB, registers_per_thread=256, threads=2560),
+          groups="cdna datacenter", registers=64 * KIB, registers_per_thread=256, threads=2560),
     _cdna("gfx90a", "cdna2", "CDNA 2: Instinct MI210, MI250, MI250X", _CDNA2,
-          features="dot2_fp16 dot4_int8 packed_fp32 atomic_add_fp64", groups="cdna datacenter"),
+          groups="cdna datacenter"),
     _cdna("gfx942", "cdna3", "CDNA 3: Instinct MI300A, MI300X, MI325X", _CDNA3, fp8="fnuz", generic="gfx9-4-generic",
-          features="dot2_fp16 dot4_int8 packed_fp32 atomic_add_fp64", groups="cdna datacenter"),
-    # Conversions to and from bf16 came with CDNA 4; direct loads of 16 bytes into LDS too.
+          groups="cdna datacenter"),
+    # Conversions to bf16 came with CDNA 4; direct loads of 16 bytes into LDS too.
     _cdna("gfx950", "cdna4", "CDNA 4: Instinct MI350X, MI355X", _CDNA4, fp8="ocp", generic="gfx9-4-generic",
-          features="bf16 dot2_fp16 dot2_bf16 dot4_int8 packed_fp32 atomic_add_fp64 async_copy scaled_matrix",
+          features="bf16 async_copy scaled_matrix",
           groups="cdna datacenter", shared=160 * KIB),
     # 4 SIMDs × 1,536 registers for each of 32 lanes; 1,024 on the smaller dies.
     _rdna("gfx1100", "rdna3", "RDNA 3, Navi 31: Radeon RX 7900, PRO W7800, W7900", _RDNA3,
-          features=_RDNA_FEATURES, generic="gfx11-generic", registers=192 * KIB),
+          generic="gfx11-generic", registers=192 * KIB),
     _rdna("gfx1101", "rdna3", "RDNA 3, Navi 32: Radeon RX 7700 XT, 7800 XT, PRO W7700, V710", _RDNA3,
-          features=_RDNA_FEATURES, generic="gfx11-generic", registers=192 * KIB),
+          generic="gfx11-generic", registers=192 * KIB),
     _rdna("gfx1102", "rdna3", "RDNA 3, Navi 33: Radeon RX 7600", _RDNA3,
-          features=_RDNA_FEATURES, generic="gfx11-generic", registers=128 * KIB),
+          generic="gfx11-generic", registers=128 * KIB),
     _rdna("gfx1103", "rdna3", "RDNA 3, Phoenix: Radeon 740M to 780M in Ryzen 7040 and 8040", _RDNA3,
-          features=_RDNA_FEATURES, generic="gfx11-generic", registers=128 * KIB, groups="rdna apu"),
+          generic="gfx11-generic", registers=128 * KIB, groups="rdna apu"),
     _rdna("gfx1150", "rdna3.5", "RDNA 3.5, Strix Point: Radeon 880M, 890M in Ryzen AI 300", _RDNA3,
-          features=_RDNA_FEATURES, generic="gfx11-generic", registers=128 * KIB, groups="rdna apu"),
+          generic="gfx11-generic", registers=128 * KIB, groups="rdna apu"),
     _rdna("gfx1151", "rdna3.5", "RDNA 3.5, Strix Halo: Radeon 8050S, 8060S in Ryzen AI Max", _RDNA3,
-          features=_RDNA_FEATURES, generic="gfx11-generic", registers=192 * KIB, groups="rdna apu"),
+          generic="gfx11-generic", registers=192 * KIB, groups="rdna apu"),
     _rdna("gfx1152", "rdna3.5", "RDNA 3.5, Krackan Point: Radeon 840M, 860M in Ryzen AI 300", _RDNA3,
-          features=_RDNA_FEATURES, generic="gfx11-generic", registers=128 * KIB, groups="rdna apu"),
+          generic="gfx11-generic", registers=128 * KIB, groups="rdna apu"),
     # Nothing public says how many registers it has; the smaller of its generation's two sizes is safe.
     _rdna("gfx1153", "rdna3.5", "RDNA 3.5: the smallest of its APUs", _RDNA3,
-          features=_RDNA_FEATURES, generic="gfx11-generic", registers=128 * KIB, groups="rdna apu"),
+          generic="gfx11-generic", registers=128 * KIB, groups="rdna apu"),
     _rdna("gfx1200", "rdna4", "RDNA 4, Navi 44: Radeon RX 9060, 9060 XT", _RDNA4, fp8="ocp",
-          features=_RDNA_FEATURES, generic="gfx12-generic", registers=192 * KIB),
+          generic="gfx12-generic", registers=192 * KIB),
     _rdna("gfx1201", "rdna4", "RDNA 4, Navi 48: Radeon RX 9070, 9070 XT, AI PRO R9700", _RDNA4, fp8="ocp",
-          features=_RDNA_FEATURES, generic="gfx12-generic", registers=192 * KIB),
+          generic="gfx12-generic", registers=192 * KIB),
 )  # fmt: skip
 
 
@@ -234,6 +221,13 @@ _GENERICS: Final = (
     _generic("gfx9-4-generic", "any CDNA 3 or 4: gfx942, gfx950", "gfx942", ("fp8", "tf32")),
     _generic("gfx11-generic", "any RDNA 3 or 3.5: gfx1100 to gfx1153", "gfx1100"),
     _generic("gfx12-generic", "any RDNA 4: gfx1200, gfx1201", "gfx1200"),
+)
+
+# gfx1251 has a matrix instruction for doubles too, which Triton does not make, and takes two to four times as many
+# cycles for the others (LLVM SISchedule.td).
+_CDNA5: Final = (
+    _cdna5("gfx1250", "CDNA 5: Instinct MI455X"),
+    _cdna5("gfx1251", "CDNA 5 for double precision: Instinct MI430X"),
 )
 
 AMD: Final = (*_ROWS, *_CDNA5, *_GENERICS)

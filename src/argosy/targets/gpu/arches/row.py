@@ -5,13 +5,24 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
-__all__ = ["KIB", "Fp8", "GpuArch", "MatrixOp", "Product", "TritonTarget", "Vendor"]
+__all__ = ["FEATURES", "KIB", "Fp8", "GpuArch", "MatrixOp", "Product", "TritonTarget", "Vendor"]
 
 Vendor: TypeAlias = Literal["amd", "nvidia"]
 Fp8: TypeAlias = Literal["", "fnuz", "ocp"]
 """The fp8 formats that matrix instructions take: none, the finite ones without negative zero, or OCP's."""
 
 KIB: Final = 1024
+
+FEATURES: Final = {
+    "bf16": "floats are rounded to bf16 by one instruction",
+    "async_copy": "global memory is copied to shared memory past the registers",
+    "tensor_copy": "tiles of tensors are copied by descriptors (TMA, TDM)",
+    "cluster": "blocks form clusters that share work",
+    "programmatic_launch": "a kernel may begin before the one before it has ended",
+    "scaled_matrix": "matrix instructions take scales for blocks of operands (MX formats)",
+    "tensor_memory": "matrix instructions sum in a memory of their own",
+}
+"""What `GpuArch.has` may be asked, beside `matrix_` and an operand type."""
 
 _BACKENDS: Final = {"amd": "hip", "nvidia": "cuda"}
 
@@ -97,7 +108,7 @@ class GpuArch:
     compute_units_per_unit: int = 1
 
     def has(self, feature: str) -> bool:
-        """Whether every device of this arch has a feature: `matrix_bf16`, `bf16`, `async_copy`, `tensor_copy` …"""
+        """Whether every device of this arch has one of FEATURES, or `matrix_bf16`: matrix instructions for a type."""
         kind, _, dtype = feature.partition("_")
         return feature in self.features or (kind == "matrix" and self.matrix_op(dtype) is not None)
 
@@ -119,6 +130,6 @@ class GpuArch:
 
     @property
     def units(self) -> int | None:
-        """How many blocks a device runs at once at least, where the number of its compute units is known."""
+        """What blocks run on, counted over a device, where the number of its compute units is known."""
         count = self.product.compute_units
         return None if count is None else count // self.compute_units_per_unit
