@@ -53,8 +53,21 @@ class Body:
         self.called = frozenset(called)
         """Roots that kernels touch."""
         self.staged = tuple(number for number in given if number in called)
-        """Inputs that kernels read: a run copies them into its arena."""
+        """Inputs that kernels read: where they are, or copied into the arena of the run."""
         outputs = tuple(kept)
+        shared = {table[number].root for number in range(len(table)) if table[number].root != number}
+        shared |= {number for calls in _calls_in(self.nodes) for call in calls.calls for number in call.step.writes}
+        self.in_place = frozenset(
+            number
+            for number in self.staged
+            if holdings.code is not None
+            and holdings.code.sees_everything
+            and table.is_settled(number)
+            and table[number].size == 0
+            and number not in shared
+            and number not in outputs
+        )
+        """Those of them that kernels may read where the caller has them: nothing else lies there or is written."""
         lives = lifetimes(records, blocks, self.staged, outputs)
         self.is_plain = (
             all(isinstance(node, Calls) and node.number is not None and not node.stale for node in self.nodes)

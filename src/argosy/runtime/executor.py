@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import nullcontext
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import numpy as np
 
@@ -28,6 +28,10 @@ from argosy.runtime.run import Run, fault_in
 from argosy.runtime.shapes import bind_shapes
 
 __all__ = ["Executor", "Runnable"]
+
+
+_WORTH_POINTING: Final = 4096
+"""Bytes of an input from which on it is not copied."""
 
 
 class Runnable(Protocol):
@@ -58,7 +62,7 @@ class Executor:
         self._hold(decoder, self._body.called.union(*(body.called for body in prepare)))
         for entry, body in zip(plan.prepare, prepare, strict=True):
             self._prepare(body, entry.results)
-        # Inputs to be copied, and those that give symbols their values; others were checked against their type before.
+        # Inputs that kernels read, and those that give symbols values; others were checked against their type before.
         self._staged = [(place, self._inputs[place]) for place in range(len(self._inputs)) if self._is_staged(place)]
         self._binding = tuple(
             (place, self._table[binding.buffer].type, binding.name)
@@ -106,8 +110,13 @@ class Executor:
             body.give(workspace)
 
     def _stage(self, frame: Frame, place: int, number: int, argument: Any) -> None:
-        """Copy an input into the arena."""
+        """Let kernels read an input where it is, or copy it into the arena."""
         tensor = frame.values[number]
+        if number in self._body.in_place:
+            stays = argument.shape == tensor.shape and _is_readable(argument)
+            frame.point(number, address_of(argument) if stays else None)
+            if stays:
+                return
         if tensor is None:  # its elements are packed
             symbols, buffer = frame.layout.symbols, self._table[number]
             shape = buffer.shape(symbols)
@@ -159,6 +168,12 @@ class Executor:
             if self._table.is_settled(number) or number not in self._holdings.resident:
                 self._holdings.initial[number] = _frozen(run.read(number))
         run.end()
+
+
+def _is_readable(argument: Any) -> bool:
+    """Whether kernels can read an array as it lies, and copying it takes longer than to tell them where it is."""
+    flags = argument.flags
+    return bool(argument.nbytes >= _WORTH_POINTING and flags.c_contiguous and flags.aligned and argument.dtype.isnative)
 
 
 def _resident(literal: Literal, holdings: Holdings) -> Resident:

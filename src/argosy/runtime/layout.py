@@ -44,6 +44,11 @@ class Code(Protocol):
         """Workers that a run may have, the caller included."""
         ...
 
+    @property
+    def sees_everything(self) -> bool:
+        """Whether kernels can read any memory of this process, not only what `allocate` and `adopt` gave."""
+        ...
+
     def address(self, code: int, entry: str) -> int:
         """Where a function of code object number `code` lies. Raises ArtifactError where there is none."""
         ...
@@ -95,8 +100,8 @@ class Layout:
     """One set of sizes. `offsets` are those of buffers in the arena, by root; `arena` and `live` are bytes.
 
     `blocks` holds the parameter blocks of all fixed calls, `relocations` the words in it that the arena's address is
-    added to, `steps` a row for each call (kernel, offset of its block, chunks), `runs` first and last row of each
-    foreign call.
+    added to, `inputs` those of them that point to an input, by its number, `steps` a row for each call (kernel, offset
+    of its block, chunks), `runs` first and last row of each foreign call.
     """
 
     symbols: Mapping[str, int]
@@ -105,6 +110,7 @@ class Layout:
     live: int
     blocks: NDArray[np.int64]
     relocations: NDArray[np.int64]
+    inputs: Mapping[int, NDArray[np.int64]]
     steps: NDArray[np.int64]
     runs: tuple[tuple[int, int], ...]
 
@@ -120,6 +126,7 @@ def make_layout(
     """The layout for these values of the symbols. `offsets` are those of `placed`, by root."""
     blocks = bytearray()
     relocations: list[int] = []
+    inputs: dict[int, list[int]] = {}
     steps: list[tuple[int, int, int]] = []
     ranges: list[tuple[int, int]] = []
 
@@ -135,8 +142,10 @@ def make_layout(
         first = len(steps)
         for call in calls.calls:
             begin = len(blocks)
-            words = write_block(blocks, call, table, symbols, locate)
-            relocations += [begin // 8 + word for word in words]
+            for word, number in write_block(blocks, call, table, symbols, locate):
+                relocations.append(begin // 8 + word)
+                if table[number].kind == "input":
+                    inputs.setdefault(table[number].root, []).append(begin // 8 + word)
             chunks = chunk_number(table.sizes.number(call.step.chunks, symbols), holdings.threads)
             entry = holdings.code.address(call.step.code, call.step.entry) if holdings.code is not None else 0
             steps.append((entry, begin, chunks))
@@ -148,6 +157,7 @@ def make_layout(
         placed.live,
         np.frombuffer(bytes(blocks), np.int64),
         np.asarray(relocations, np.int64),
+        {number: np.asarray(words, np.int64) for number, words in inputs.items()},
         np.asarray(steps, np.int64).reshape(-1, STEP_WORDS),
         tuple(ranges),
     )
@@ -168,21 +178,21 @@ def write_block(
     table: BufferTable,
     symbols: Mapping[str, int],
     locate: Callable[[int], tuple[int, bool]],
-) -> list[int]:
-    """Append the parameter block of a call; the words in it that are counted from the arena's start.
+) -> list[tuple[int, int]]:
+    """Append the parameter block of a call; the words in it that are counted from the arena's start, with the buffers.
 
     `locate` gives the address of a buffer, and whether it is counted from there.
     """
     begin = len(blocks)
     blocks.extend(bytes(-(-call.step.parameter_bytes // 8) * 8))
-    words: list[int] = []
+    words: list[tuple[int, int]] = []
     for pointer in call.pointers:
         address, counted = locate(pointer.buffer)
         if pointer.shift != 0:
             address += table.sizes.number(pointer.shift, symbols)
         struct.pack_into("<q", blocks, begin + pointer.offset, address)
         if counted:
-            words.append(pointer.offset // 8)
+            words.append((pointer.offset // 8, pointer.buffer))
     for scalar in call.scalars:
         form = _FORMATS.get(scalar.dtype)
         if form is None:
@@ -249,6 +259,7 @@ class Frame:
         self._resident = holdings.resident
         self._blocks = _copied(layout.blocks, holdings)
         self._blocks[layout.relocations] += self._base
+        self._elsewhere: dict[int, int] = {}
         self._steps = _copied(layout.steps, holdings)
         self._steps[:, 1] += address_of(self._blocks)
         self._workspace = workspace
@@ -286,6 +297,19 @@ class Frame:
         offset = self.layout.offsets[root]
         return self._arena[offset + shift : offset + self._table.bytes(root, self.layout.symbols)]
 
+    def point(self, number: int, address: int | None) -> None:
+        """Let kernels read an input at an address, until told otherwise; None is its place in the arena."""
+        if address == self._elsewhere.get(number):
+            return
+        offset = self.layout.offsets[number]
+        words = self.layout.inputs.get(number)
+        if words is not None:
+            self._blocks[words] = self.layout.blocks[words] + (self._base if address is None else address - offset)
+        if address is None:
+            del self._elsewhere[number]
+        else:
+            self._elsewhere[number] = address
+
     def tensor(self, number: int, symbols: Mapping[str, int]) -> Array:
         """The tensor that a buffer holds."""
         buffer = self._table[number]
@@ -294,8 +318,9 @@ class Frame:
     def locate(self, number: int, symbols: Mapping[str, int]) -> int:
         """The address of a buffer."""
         root = self._table[number].root
-        held = self._resident.get(root)
-        start = held.address if held is not None else self._base + self.layout.offsets[root]
+        held, start = self._resident.get(root), self._elsewhere.get(root)
+        if start is None:
+            start = held.address if held is not None else self._base + self.layout.offsets[root]
         return start + (self._table.shift(number, symbols) if number != root else 0)
 
 

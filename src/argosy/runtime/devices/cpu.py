@@ -130,6 +130,11 @@ class LoadedCode:
         """See `Code`."""
         return memory
 
+    @property
+    def sees_everything(self) -> bool:
+        """See `Code`."""
+        return True
+
 
 def load_variant(artifact: Artifact, variant: VariantRecord, threads: int | None = None) -> Executor:
     """The variant's plan with its code, ready to run."""

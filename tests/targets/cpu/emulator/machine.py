@@ -170,6 +170,10 @@ class EmulatedCode:
         copied[:] = memory
         return copied
 
+    @property
+    def sees_everything(self) -> bool:
+        return False
+
 
 @dataclass(frozen=True, slots=True)
 class EmulatedRunner:
