@@ -26,11 +26,13 @@ from argosy.ir.dim import equal
 from argosy.ir.module import Constant, Instruction, Module, Value
 from argosy.ir.types import TensorType, Type, type_symbols
 from argosy.ops.fused import Fused
+from argosy.ops.matmul import Dot
 from argosy.ops.pointwise import Pointwise
 from argosy.ops.shapes import product
 from argosy.ops.slicing import Pad
 from argosy.passes.manager import PassContext, register_pass
 from argosy.rewrite.attention import find_attentions
+from argosy.rewrite.codes import dequantized_matrix
 from argosy.rewrite.rebuild import map_bodies
 
 __all__ = ["FuseLoops"]
@@ -205,8 +207,10 @@ def _steady(module: Module) -> set[Instruction]:
     """Element-wise work on constants alone that does not make them much larger.
 
     It is the same in every run. Apart from what changes, it can be done once; within a kernel it would be done
-    for every element of every run.
+    for every element of every run. The dequantisation of the weights of a product is not of it: they may stay in codes.
     """
+    products = [i.operands[1] for i in module.instructions if isinstance(i.op, Dot) and i.operands[1] is not None]
+    weights = {found.instruction for found in map(dequantized_matrix, products) if found is not None}
     constant: set[Instruction] = set()
     found: set[Instruction] = set()
     for instruction in module.instructions:
@@ -217,7 +221,11 @@ def _steady(module: Module) -> set[Instruction]:
             constant.add(instruction)
             sizes = [_elements(kind) for kind in instruction.types]
             given = max(_elements(operand.type) or 0 for operand in operands)
-            if instruction.op.name in ELEMENTWISE and all(size and 1 < size <= 4 * given for size in sizes):
+            if (
+                instruction.op.name in ELEMENTWISE
+                and instruction not in weights
+                and all(size and 1 < size <= 4 * given for size in sizes)
+            ):
                 found.add(instruction)
     return found
 

@@ -3,8 +3,9 @@
     dot(a, b) = dot[float32](convert(a), convert(b))
 
 So weights are stored short, and so is what lies between products where nothing else reads it; with `weights_only`
-that stays as it is. Softmax, the moments of norms, exponentials, powers and reductions are no products: their error
-would grow with the type's. Inputs and outputs keep their types.
+that stays as it is. Weights of a product that are dequantised from 8 bits or fewer stay as they come. Softmax, the
+moments of norms, exponentials, powers and reductions are no products: their error would grow with the type's. Inputs
+and outputs keep their types.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from argosy.ir.types import TensorType
 from argosy.ops.convolution import Conv
 from argosy.ops.matmul import Dot
 from argosy.passes.manager import PassContext, register_pass
+from argosy.rewrite.codes import dequantized_matrix
 from argosy.rewrite.rebuild import Change, transform
 
 __all__ = ["LowerPrecision"]
@@ -55,6 +57,8 @@ class LowerPrecision:
         op, operands = instruction.op, list(instruction.operands)
         if not isinstance(op, (Dot, Conv)):
             return None
+        if isinstance(op, Dot) and operands[1] is not None and _stays_in_codes(operands[1], steady):
+            return None
         for place, value in enumerate(operands[:2]):
             if value is None or not isinstance(value.type, TensorType) or value.dtype is not FLOAT32:
                 return None
@@ -64,3 +68,9 @@ class LowerPrecision:
         if tuple(operands) == instruction.operands:
             return None
         return [build.add(replace(op, dtype=FLOAT32), *operands)]
+
+
+def _stays_in_codes(weights: Value, steady: set[Instruction]) -> bool:
+    """Whether the weights of a product are shorter as they come: codes of at most 8 bits."""
+    found = dequantized_matrix(weights)
+    return found is not None and found.instruction in steady

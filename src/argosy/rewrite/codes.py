@@ -18,12 +18,24 @@ from argosy.ops.quantize import Dequantize
 from argosy.ops.shapes import normalize_axis, product
 from argosy.ops.view import Reshape, Squeeze, Transpose, Unsqueeze
 
-__all__ = ["INT8", "VIEWS", "Codes", "codes_of", "from_unsigned", "narrowed", "unsigned_of"]
+__all__ = [
+    "INT8",
+    "VIEWS",
+    "Codes",
+    "DequantizedMatrix",
+    "codes_of",
+    "dequantized_matrix",
+    "from_unsigned",
+    "is_single",
+    "narrowed",
+    "unsigned_of",
+]
 
 INT8: Final = DTYPES["int8"]
 _BYTES: Final = (INT8, UINT8)
 VIEWS: Final = (Reshape, Squeeze, Transpose, Unsqueeze)
 """Ops under which codes are those of their operand, in another order."""
+_BYTE: Final = 8
 _HALF: Final = 128
 _FLIP: Final = Formula.trace(lambda x: (x.convert(INT32) - _HALF).convert(INT8), 1)
 """Codes without a sign as those with one, which are 128 less."""
@@ -52,6 +64,19 @@ class Codes:
         if parameter.constant is not None:
             return build.constant(parameter.constant.array().reshape(-1, *[1] * (rank - axis - 1)))
         return build.add(Reshape((parameter.shape[0], *[1] * (rank - axis - 1))), parameter)
+
+
+@dataclass(frozen=True, slots=True)
+class DequantizedMatrix:
+    """`(codes - zero) * scale`, where `turned` its transpose; what `scale` and `zero` belong to says `Dequantize`."""
+
+    instruction: Instruction
+    axis: int
+    block_size: int
+    codes: Value
+    scale: Value
+    zero: Value | None
+    turned: bool
 
 
 def from_unsigned(build: Builder, codes: Value) -> Value:
@@ -121,8 +146,8 @@ def _dequantized(build: Builder, instruction: Instruction, op: Dequantize) -> Co
     if zero is not None and _is_zero(zero):
         zero = None
     parameters = [value for value in (scale, zero) if value is not None]
-    single = all(_is_single(value) for value in parameters)
-    if not single and any(value.rank != 1 for value in parameters if not _is_single(value)):
+    single = all(is_single(value) for value in parameters)
+    if not single and any(value.rank != 1 for value in parameters if not is_single(value)):
         return None
     axis = None if single else normalize_axis(op.axis, x.rank)
     scale = _parameter(build, scale, FLOAT32, axis)
@@ -204,7 +229,22 @@ def _axis_of(zero: Value, rank: int) -> int | None:
     return axes[0] if len(axes) == 1 and axes[0] >= 0 else None
 
 
-def _is_single(value: Value) -> bool:
+def dequantized_matrix(value: Value) -> DequantizedMatrix | None:
+    """How a matrix of float32 comes from codes of at most 8 bits, turned over or not; None where it does not."""
+    instruction, turned = value.instruction, False
+    while isinstance(instruction.op, Transpose) and instruction.operands[0] is not None:
+        instruction, turned = instruction.operands[0].instruction, not turned
+    op = instruction.op
+    if not isinstance(op, Dequantize) or op.dtype is not FLOAT32:
+        return None
+    codes, scale, zero = (*instruction.operands, None)[:3]
+    if codes is None or scale is None or codes.dtype.bits > _BYTE or not codes.dtype.is_integer or codes.rank != 2:
+        return None
+    return DequantizedMatrix(instruction, op.axis % 2, op.block_size, codes, scale, zero, turned)
+
+
+def is_single(value: Value) -> bool:
+    """Whether a value has one element."""
     return all(isinstance(size, int) and size == 1 for size in value.shape)
 
 

@@ -16,6 +16,7 @@ from tests.conformance.cases import find_case
 from tests.conformance.judge import judge
 from tests.models import real_models
 from tests.targets.cpu.emulator.machine import EMULATOR, EmulatedCode, EmulatedRunner, Machine
+from tests.targets.cpu.test_quantized_dot import matmul_n_bits
 
 pytestmark = pytest.mark.skipif(EMULATOR is None, reason="qemu-aarch64 (Debian: qemu-user) is not installed")
 
@@ -81,3 +82,13 @@ def test_products_of_bytes(machine: Machine, level: str, left: str, right: str) 
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
     found = EmulatedRunner(machine, level).prepare(model)({"a": a, "b": b})
     np.testing.assert_array_equal(next(iter(found.values())), a.astype(np.int64) @ b.astype(np.int64))
+
+
+@pytest.mark.parametrize("bits", [4, 8])
+def test_products_with_weights_in_codes(machine: Machine, bits: int) -> None:
+    model, weights = matmul_n_bits(bits, 300, 70, 32, zeros=bits == 4)
+    run = EmulatedRunner(machine, "neoverse-n1").prepare(model)
+    for rows in (1, 4, 9):
+        a = np.random.default_rng(rows).standard_normal((rows, 300)).astype(np.float32)
+        found = next(iter(run({"a": a}).values()))
+        np.testing.assert_allclose(found, a @ weights + np.linspace(-1, 1, 70), 1e-4, 1e-4)

@@ -9,10 +9,11 @@ from argosy.frontends.onnx.node import Node
 from argosy.frontends.onnx.ops.matmul import integer_dot, scaled_dot, swap_axes, without_zero_point
 from argosy.frontends.onnx.ops.quantization import quantize_by_range, requantized
 from argosy.ir.dim import DimLike, equal
-from argosy.ir.dtype import FLOAT32, INT32, UINT8, DType
+from argosy.ir.dtype import FLOAT32, INT32, UINT8, DType, dtype
 from argosy.ir.module import Value
 from argosy.ops.index import Gather
 from argosy.ops.matmul import Dot
+from argosy.ops.quantize import Dequantize
 from argosy.ops.shapes import product
 from argosy.ops.slicing import Pad, Slice
 from argosy.ops.view import Reshape, Transpose, Unsqueeze
@@ -137,32 +138,37 @@ def MatMulNBits(node: Node) -> Value:
     _check_depth(node, a, depth)
     wide = a.dtype.compute
     codes = _unpacked(node, _sized(node, 1, (rows, blocks, block * bits // 8)), bits)
-    scale = node.builder.convert(_sized(node, 2, (rows, blocks, 1)), wide)
     zero = _zero_points(node, rows, blocks, bits)
-    if zero is None:
-        middle = float(2 ** (bits - 1))
-        weights = node.pointwise(lambda q, s: (q.convert(wide) - middle) * s, codes, scale)
+    if zero.dtype.is_float:
+        scale = node.builder.convert(_sized(node, 2, (rows, blocks, 1)), wide)
+        spread = node.add(Unsqueeze((2,)), zero)
+        weights = node.pointwise(lambda q, z, s: (q.convert(wide) - z.convert(wide)) * s, codes, spread, scale)
+        matrix = _columns(node, weights, depth)
     else:
-        weights = node.pointwise(lambda q, z, s: (q.convert(wide) - z.convert(wide)) * s, codes, zero, scale)
-    matrix = node.add(Reshape((rows, blocks * block)), weights)
-    if blocks * block != depth:
-        matrix = node.add(Slice((0,), (depth,), (1,)), matrix)
+        kind = UINT8 if bits == 8 else dtype(f"uint{bits}")
+        codes, zero = (node.builder.convert(value, kind) for value in (_columns(node, codes, depth), zero))
+        matrix = node.add(Dequantize(wide, 1, block), codes, _sized(node, 2, (rows, blocks)), zero)
     return _product(node, a, swap_axes(node, matrix), node.optional(5), scales.dtype)
 
 
-def _zero_points(node: Node, rows: int, blocks: int, bits: int) -> Value | None:
-    """The zero points as `[rows, blocks, 1]`: bytes are unpacked, floats are what they are."""
+def _columns(node: Node, x: Value, depth: int) -> Value:
+    """The blocks of a matrix `[rows, blocks, block]` side by side, without what fills the last."""
+    rows, blocks, block = x.shape
+    flat = node.add(Reshape((rows, blocks * block)), x)
+    return flat if equal(blocks * block, depth) else node.add(Slice((0,), (depth,), (1,)), flat)
+
+
+def _zero_points(node: Node, rows: int, blocks: int, bits: int) -> Value:
+    """The zero points as `[rows, blocks]`: bytes are unpacked, floats are what they are; one for all by default."""
     given = node.optional(3)
     if given is None:
-        return None
+        return node.constant(np.array(1 << (bits - 1), np.uint8))
     if given.dtype.is_float:
-        return _sized(node, 3, (rows, blocks, 1))
+        return _sized(node, 3, (rows, blocks))
     if given.dtype is not UINT8:
         node.fail(f"input 3 ('zero_points' of MatMulNBits) is {given.dtype}, expected uint8 or a float")
     codes = _unpacked(node, _sized(node, 3, (rows, -(-blocks * bits // 8))), bits)
-    if equal(codes.shape[1], blocks) is False:
-        codes = node.add(Slice((0,), (blocks,), (1,)), codes)
-    return node.add(Unsqueeze((2,)), codes)
+    return codes if equal(codes.shape[1], blocks) else node.add(Slice((0,), (blocks,), (1,)), codes)
 
 
 def _sized(node: Node, index: int, dims: tuple[int, ...]) -> Value:

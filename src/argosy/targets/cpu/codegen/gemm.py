@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from argosy.ir.dim import Dim, DimLike, ceildiv, dim_max, floordiv
-from argosy.ir.dtype import DType
+from argosy.ir.dtype import UINT8, DType
 from argosy.ir.module import Instruction, Module, Value
 from argosy.ir.types import TensorType
 from argosy.ops.shapes import product
@@ -29,6 +29,7 @@ from argosy.targets.cpu.codegen.epilogue import Epilogue
 from argosy.targets.cpu.codegen.kernel import ENTRY, Kernel, KernelWriter, chunk_count
 from argosy.targets.cpu.codegen.product_loops import operand_index
 from argosy.targets.cpu.codegen.products import Products, products_for
+from argosy.targets.cpu.codegen.quantized_panels import QuantizedPanels
 from argosy.targets.cpu.codegen.tile import (
     AHEAD,
     BLOCK,
@@ -42,7 +43,17 @@ from argosy.targets.cpu.codegen.tile import (
     vector_type,
 )
 
-__all__ = ["Gemm", "gemm_kernel", "partial_type"]
+__all__ = [
+    "Gemm",
+    "gemm_chunks",
+    "gemm_kernel",
+    "gemm_writer",
+    "left_pointer",
+    "partial_type",
+    "row_places",
+    "rows_from",
+    "tile_loops",
+]
 
 _DEPTH: Final = 1024
 """Numbers of a block of the depth, at most."""
@@ -62,6 +73,8 @@ class Gemm:
     anchor: Instruction
     tile: Tile
     products: Products
+    coded: QuantizedPanels | None = None
+    """The right operand where its panels stay in codes."""
 
     @staticmethod
     def of(anchor: Instruction, arch: CpuArch) -> Gemm:
@@ -133,17 +146,23 @@ class Gemm:
 
     @property
     def block(self) -> int:
-        """Numbers of a block of the depth, but for the last: a multiple of 16."""
+        """Numbers of a block of the depth, but for the last: a multiple of 16, or of what shares a scale."""
         group = self.products.group
         if isinstance(self.depth, Dim):
             return _UNKNOWN_DEPTH * group
         blocks = 1 if self.streams else max(1, -(-self.depth // (_DEPTH * group)))
-        return max(1, -(-self.depth // (blocks * BLOCK))) * BLOCK
+        unit = self.coded.unit if self.coded else BLOCK
+        return max(1, -(-self.depth // (blocks * unit))) * unit
 
     @property
     def streams(self) -> bool:
         """Whether all that counts is to read the right operand once, from its first number to the last."""
-        return isinstance(self.rows, int) and self.rows <= _FEW
+        return isinstance(self.rows, int) and self.rows <= (self.coded.few if self.coded else _FEW)
+
+    @property
+    def fetches(self) -> bool:
+        """Whether tiles fetch the panel that comes next; the processor itself fetches what is read in order."""
+        return not self.streams and not self.coded
 
     @property
     def blocks(self) -> DimLike:
@@ -188,12 +207,31 @@ def gemm_kernel(module: Module, gemm: Gemm, direct: int | None) -> Kernel:
     `module` is the part of the op from the anchor to the root, and the left operand's where it is read directly. Where
     the depth is split, a second result has the type `partial_type`.
     """
-    kinds = gemm.products
-    temporaries = [kinds.right] if direct is not None else [kinds.right, kinds.left]
+    writer = gemm_writer(module, gemm, direct)
+    functions = tile_loops(writer, gemm, Epilogue(module, gemm.result), direct)
+    kernel = writer.kernel(gemm_chunks(gemm))
+    return replace(kernel, text=functions + kernel.text)
+
+
+def gemm_writer(module: Module, gemm: Gemm, direct: int | None) -> KernelWriter:
+    """The frame of the kernel: the packed operands are temporaries, tiles that wait a second result."""
+    right = UINT8 if gemm.coded else gemm.products.right
+    temporaries = [right] if direct is not None else [right, gemm.products.left]
     waiting = [gemm.sums] if gemm.split else []
-    writer = KernelWriter(module, [module.results[0].dtype, *waiting], temporaries)
+    return KernelWriter(module, [module.results[0].dtype, *waiting], temporaries)
+
+
+def gemm_chunks(gemm: Gemm) -> DimLike:
+    """Into how many chunks a product may be cut."""
+    batch = product(gemm.result.shape[: gemm.batch_axes])
+    work = floordiv(product(gemm.result.shape) * gemm.depth, BLOCK * gemm.products.group)
+    return chunk_count(work, batch * gemm.panels * gemm.tiles)
+
+
+def tile_loops(writer: KernelWriter, gemm: Gemm, epilogue: Epilogue, direct: int | None) -> str:
+    """Write the loops over strips and tiles; the C of the functions that they call."""
+    kinds = gemm.products
     text, tile, result = writer.text, gemm.tile, gemm.result
-    epilogue = Epilogue(module, result)
     batch = result.shape[: gemm.batch_axes]
     functions, calls = _micro_functions(gemm, direct)
     tiles, panels = text.let("int64", text.dim(gemm.tiles)), text.let("int64", text.dim(gemm.panels))
@@ -215,10 +253,7 @@ def gemm_kernel(module: Module, gemm: Gemm, direct: int | None) -> Kernel:
             _strip(writer, gemm, direct)
             with text.loop("tile", "upper", "lower"):
                 _tile(writer, gemm, epilogue, direct, calls)
-    units = product(batch) * gemm.panels * gemm.tiles
-    work = floordiv(product(result.shape) * gemm.depth, BLOCK * kinds.group)
-    kernel = writer.kernel(chunk_count(work, units))
-    return replace(kernel, text=functions + kernel.text)
+    return functions
 
 
 def _strip(writer: KernelWriter, gemm: Gemm, direct: int | None) -> None:
@@ -226,17 +261,29 @@ def _strip(writer: KernelWriter, gemm: Gemm, direct: int | None) -> None:
     text, kinds = writer.text, gemm.products
     batch = gemm.result.shape[: gemm.batch_axes]
     depth = text.dim(gemm.depth)
-    matrix = text.dim(_flat(operand_index(batch, gemm.right.shape[:-2]), gemm.right.shape[:-2]))
-    place = f"({matrix} * {text.dim(gemm.panels)} + panel) * {text.dim(gemm.panel_rows)}"
-    place += f" + block * {gemm.block // kinds.group}"
-    text.line(f"const {scalar.storage_type(kinds.right)} *restrict b = temporary0 + ({place}) * {gemm.panel_row};")
     text.line(f"const int64 depth = min_int64({depth} - block * {gemm.block}, {gemm.block});")
-    if not gemm.streams:
+    if gemm.coded:
+        place = f"(panel * {gemm.coded.records} + block * {gemm.block // gemm.coded.unit}) * {gemm.coded.record}"
+        text.line("float32 *restrict b = scratch;")
+        text.line(f"{ENTRY}_unpack(temporary0 + {place}, b, depth);")
+    else:
+        matrix = text.dim(_flat(operand_index(batch, gemm.right.shape[:-2]), gemm.right.shape[:-2]))
+        place = f"({matrix} * {text.dim(gemm.panels)} + panel) * {text.dim(gemm.panel_rows)}"
+        place += f" + block * {gemm.block // kinds.group}"
+        text.line(f"const {scalar.storage_type(kinds.right)} *restrict b = temporary0 + ({place}) * {gemm.panel_row};")
+    if gemm.fetches:
         lines = gemm.tile.columns * BLOCK * kinds.right.bits // 8 // _LINE
         text.line(f"const int64 lines = ({lines} + lower - upper - 1) / (lower - upper);")
     if direct is None:
-        place = f"({_left_matrix(writer, gemm)} * {text.dim(gemm.blocks)} + block) * {text.dim(gemm.rows)}"
-        text.line(f"const {scalar.storage_type(kinds.left)} *restrict rows_from = temporary1 + {place} * {gemm.pitch};")
+        rows_from(writer, gemm)
+
+
+def rows_from(writer: KernelWriter, gemm: Gemm) -> None:
+    """Declare where the rows of a block of the packed left operand begin."""
+    text = writer.text
+    place = f"({_left_matrix(writer, gemm)} * {text.dim(gemm.blocks)} + block) * {text.dim(gemm.rows)}"
+    kind = scalar.storage_type(gemm.products.left)
+    text.line(f"const {kind} *restrict rows_from = temporary1 + {place} * {gemm.pitch};")
 
 
 def _left_matrix(writer: KernelWriter, gemm: Gemm) -> str:
@@ -252,8 +299,8 @@ def _tile(writer: KernelWriter, gemm: Gemm, epilogue: Epilogue, direct: int | No
     rows, tiles, size = text.dim(gemm.rows), text.dim(gemm.tiles), tile.rows * tile.vectors
     text.line(f"const int64 height = {rows} / {tiles}, larger = {rows} % {tiles};")
     text.line("const int64 first = tile * height + min_int64(tile, larger), rows = height + (tile < larger);")
-    _left_pointer(writer, gemm, direct)
-    if not gemm.streams:
+    left_pointer(writer, gemm, direct)
+    if gemm.fetches:
         share = f"(tile - upper) * lines * {gemm.block // BLOCK * _LINE}"
         text.line(f"const int64 next = (int64)(b + {text.dim(gemm.panel_rows)} * {gemm.panel_row}) + {share};")
     if gemm.split:
@@ -267,7 +314,7 @@ def _tile(writer: KernelWriter, gemm: Gemm, epilogue: Epilogue, direct: int | No
     if gemm.split:
         text.line(f"if (block + 1 < {text.dim(gemm.blocks)}) continue;")
     with text.loop("row", "0", "rows"):
-        _row_places(writer, epilogue, gemm)
+        row_places(writer, epilogue, gemm)
         with text.loop("v", "0", str(tile.vectors)):
             text.line(f"const int64 column = panel * {tile.columns} + v * {BLOCK};")
             place = f"((const {gemm.sums} *)(sums + row * {tile.vectors} + v))"
@@ -282,8 +329,7 @@ def _micro_functions(gemm: Gemm, direct: int | None) -> tuple[str, dict[int, str
         heights = {height, height + 1} if taller else {height}
     else:
         heights = set(range(1, tile.rows + 1))
-    # The processor itself fetches what is read in order.
-    parameters, arguments = ([], []) if gemm.streams else (list(AHEAD), list(AHEAD))
+    parameters, arguments = (list(AHEAD), list(AHEAD)) if gemm.fetches else ([], [])
     if isinstance(gemm.depth, int) and (not gemm.split or gemm.depth % gemm.block == 0):
         blocks, tail = depth_of(min(gemm.depth, gemm.block))
     else:
@@ -304,7 +350,7 @@ def _micro_functions(gemm: Gemm, direct: int | None) -> tuple[str, dict[int, str
     return functions, calls
 
 
-def _left_pointer(writer: KernelWriter, gemm: Gemm, direct: int | None) -> None:
+def left_pointer(writer: KernelWriter, gemm: Gemm, direct: int | None) -> None:
     """Declare `a`, which points to the first row of the tile."""
     text, left, kind = writer.text, gemm.left, scalar.storage_type(gemm.products.left)
     if direct is None:
@@ -320,7 +366,7 @@ def _left_pointer(writer: KernelWriter, gemm: Gemm, direct: int | None) -> None:
         text.line(f"a = {address(writer, left)} + block * {gemm.block};")
 
 
-def _row_places(writer: KernelWriter, epilogue: Epilogue, gemm: Gemm) -> None:
+def row_places(writer: KernelWriter, epilogue: Epilogue, gemm: Gemm) -> None:
     """Declare the places of row `first + row` on the axes of the result that are rows."""
     begin, shape = gemm.batch_axes, gemm.row_shape
     if len(shape) > 1 and epilogue.walks_as_one(begin + len(shape)):

@@ -130,5 +130,6 @@ def direct_step(module: Module, gemm: Gemm) -> int | None:
     step = coefficient(elements.offsets[0], along - 1) if len(elements.offsets) == 1 else None
     if not isinstance(step, int):
         return None
-    lines = [row * step * kind.bits // 8 // 64 % _SETS for row in range(gemm.tile.rows)]
-    return step if max(lines.count(line) for line in lines) <= _WAYS else None
+    rows = min(gemm.rows, gemm.tile.rows) if isinstance(gemm.rows, int) else gemm.tile.rows
+    lines = [row * step * kind.bits // 8 // 64 % _SETS for row in range(rows)]
+    return step if max((lines.count(line) for line in lines), default=0) <= _WAYS else None

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from argosy.ir.dim import bounds
+from argosy.ir.dtype import FLOAT32, UINT8
 from argosy.ir.types import TensorType
+from argosy.targets.cpu.codegen.element import DeclinedError
 from argosy.targets.cpu.codegen.gemm import Gemm, gemm_kernel, partial_type
 from argosy.targets.cpu.codegen.gemm_packing import direct_step, left_type, pack_left, pack_right, right_type
 from argosy.targets.cpu.codegen.kernel import Kernel
 from argosy.targets.cpu.codegen.part import Part, part_of
 from argosy.targets.cpu.codegen.product_loops import dot_loops
+from argosy.targets.cpu.codegen.products import plain
+from argosy.targets.cpu.codegen.quantized_gemm import quantized_gemm_kernel
+from argosy.targets.cpu.codegen.quantized_panels import QuantizedPanels, pack_codes
 from argosy.targets.cpu.codegen.tile import vector_type
 from argosy.targets.cpu.solution import OneKernel, Problem, Solution, Steps, register_solution
 
-__all__ = ["DotLoops", "TiledDot", "packed_operand"]
+__all__ = ["DotLoops", "QuantizedDot", "TiledDot", "packed_operand"]
 
 _SMALL = 256
 """Products of fewer multiplications than this take less time than to pack their operands."""
@@ -63,6 +69,44 @@ class TiledDot(Solution):
         reads = [steps.operand(index) for index in part.parameters]
         waiting = [steps.temporary(partial_type(gemm))] if gemm.split else []
         steps.call(gemm_kernel(part.module, gemm, direct), [*reads, *packed], [steps.result(), *waiting])
+
+
+@register_solution
+class QuantizedDot(TiledDot):
+    """A product with weights that stay in codes of 2, 4 or 8 bits: their bytes are what memory must bring."""
+
+    name = "quantized dot"
+    rank = 2
+
+    def applies(self, problem: Problem) -> str:
+        gemm = Gemm.of(problem.anchor_instruction, problem.arch)
+        if gemm.right.rank != 2 or gemm.products != plain(FLOAT32):
+            return "the right operand is no matrix of float32"
+        try:
+            QuantizedPanels.of(gemm.right, gemm.tile, problem.arch)
+        except DeclinedError as declined:
+            return str(declined)
+        return super().applies(problem)
+
+    def lower(self, problem: Problem, config: Any, steps: Steps) -> None:
+        del config
+        module, gemm = problem.module, Gemm.of(problem.anchor_instruction, problem.arch)
+        panels = QuantizedPanels.of(gemm.right, gemm.tile, problem.arch)
+        gemm = replace(gemm, coded=panels)
+        weights = part_of(module, [value for value in (panels.codes, panels.scale, panels.zero) if value is not None])
+        if not all(steps.is_weight(index) for index in weights.parameters):
+            raise DeclinedError("the codes come from the run")
+        direct = direct_step(module, gemm)
+        size = TensorType(UINT8, (panels.panels, panels.records, panels.record))
+        packed = [steps.prepared(pack_codes(weights, panels), [steps.operand(i) for i in weights.parameters], size)]
+        if direct is None:
+            packed.append(packed_operand(steps, part_of(module, [gemm.left]), gemm, pack_left, left_type(gemm)))
+        values = [module.results[0]] if direct is None else [module.results[0], gemm.left]
+        part = part_of(module, values, {gemm.anchor})
+        reads = [steps.operand(index) for index in part.parameters]
+        waiting = [steps.temporary(partial_type(gemm))] if gemm.split else []
+        kernel = quantized_gemm_kernel(part.module, gemm, panels, direct)
+        steps.call(kernel, [*reads, *packed], [steps.result(), *waiting])
 
 
 def packed_operand(steps: Steps, part: Part, gemm: Gemm, pack: Callable[..., Kernel], kind: TensorType) -> int:
