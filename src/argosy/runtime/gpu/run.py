@@ -39,6 +39,8 @@ class DeviceRun(Run):
         self._device_frame = frame
         self._holdings = holdings
         self._on_device = on_device
+        self._shapes: dict[int, tuple[int, ...]] = {}
+        """Shapes of tensors that came from the host: they may tell the symbols of the buffer's type."""
         self._pools: dict[int, tuple[int, int]] = {}
         self._freed: list[int] = []
 
@@ -55,9 +57,10 @@ class DeviceRun(Run):
         """The value of a buffer; from the device it is a copy."""
         buffer = self._table[number]
         if buffer.root not in self._on_device:
-            return self.values[number]
+            value = self.values[buffer.root]
+            return value if number == buffer.root else np.reshape(value, buffer.shape(self._env.symbols))
         symbols, frame = self._env.symbols, self._device_frame
-        shape = buffer.shape(symbols)
+        shape = self._shapes.get(number) or buffer.shape(symbols)
         count = int(np.prod(shape, dtype=np.int64))
         memory = np.empty(buffer.dtype.byte_size(count), np.uint8)
         if memory.size:
@@ -75,8 +78,9 @@ class DeviceRun(Run):
         """Make a buffer hold a value."""
         buffer = self._table[number]
         if buffer.root not in self._on_device:
-            self.values[number] = value
+            self.values[buffer.root] = value
             return
+        self._shapes[number] = np.shape(value)
         frame = self._device_frame
         array = np.ascontiguousarray(value)
         if array.dtype != buffer.dtype.numpy:

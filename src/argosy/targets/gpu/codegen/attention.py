@@ -120,7 +120,7 @@ def attention_kernel(
     if operand_types(*kinds) is None or not queries.dtype.is_float:
         raise DeclinedError(f"no matrix instruction multiplies {kinds[0]} and {kinds[1]}")
     at = space.operand(queries, space.symbol(row, space.rows), space.symbol("d", head))
-    q = text.let(f"tl.broadcast_to({elements.of(queries, at)}, [{high}, {deep}])")
+    q = elements.within(queries, at, (high, deep), "" if head == deep else "d_inside")
     text.line(f'most = tl.full([{high}, 1], float("-inf"), tl.float32)')
     text.line(f"total = tl.zeros([{high}, 1], tl.float32)")
     text.line(f"acc = tl.zeros([{high}, {across}], tl.float32)")
@@ -137,8 +137,8 @@ def attention_kernel(
             if not (isinstance(extent, int) and extent % size == 0):
                 text.line(f"{name}_inside = {name} < {text.dim(extent)}")
                 elements.masks.append((f"{name}_inside", text.roots[name]))
-        k = elements.of(keys, space.operand(keys, space.symbol("dt", head), space.symbol("n", space.keys)))
-        k = text.let(f"tl.broadcast_to({k}, [{deep}, {wide}])")
+        at = space.operand(keys, space.symbol("dt", head), space.symbol("n", space.keys))
+        k = elements.within(keys, at, (deep, wide), "" if head == deep else "dt_inside")
         zero = text.let(f"tl.zeros([{high}, {wide}], tl.float32)")
         elements.given[attention.scores.result()] = text.let(multiply(q, k, zero, kinds, tf32=tf32))
         source = present(attention.softmax, 0)
@@ -154,8 +154,8 @@ def attention_kernel(
         elements.given[attention.softmax.result()] = "powers"
         weights = present(anchor, 0)
         w = elements.of(weights, space.row(weights))
-        v = elements.of(values, space.operand(values, space.symbol("nt", space.keys), space.symbol(column, width)))
-        v = text.let(f"tl.broadcast_to({v}, [{wide}, {across}])")
+        at = space.operand(values, space.symbol("nt", space.keys), space.symbol(column, width))
+        v = elements.within(values, at, (wide, across), "nt_inside" if ragged else "")
         text.line("acc = acc * kept")
         # Weights are rounded to the values' type, as matrix instructions take both in one.
         own = values.dtype if operand_types(values.dtype, values.dtype) is not None else FLOAT32
@@ -166,8 +166,15 @@ def attention_kernel(
     if width != across:
         text.line(f"{column}_inside = {column} < {width}")
         elements.masks.append((f"{column}_inside", text.roots[column]))
-    # A row without keys that count is NaN, as 0 / 0 is.
-    elements.given[anchor.result()] = text.let("acc / total")
+    # What follows the softmax scales whole rows of it, and may put 0 for those of a row without keys, which is NaN.
+    text.line('whole = tl.where(total == 0, float("nan"), 1 / total)')
+    with elements.scope():
+        elements.given[attention.softmax.result()] = "whole"
+        text.line("n = tl.zeros([1, 1], tl.int32)")
+        text.roots["n"] = frozenset()
+        weights = present(anchor, 0)
+        scale = elements.of(weights, space.row(weights))
+    elements.given[anchor.result()] = text.let(f"acc * {scale}")
     place = maps.identity(root.shape)
     writer.store(elements.of(root, place), root.dtype, place)
     grid = (ceildiv(space.rows, high), product(space.batch), 1)

@@ -89,19 +89,19 @@ def conv_kernel(
     with contextlib.ExitStack() as stack:
         (taps_a, c_a), (taps_b, c_b) = _inner(stack, writer, window.kernel, inner, tile.inner)
         access, inside, roots = read_window(elements, x, result.shape, own_group * inner + c_a, taps_a, window)
+        ragged = [name for name, _ in elements.masks if name == "ka_inside"]
         if inside:
             text.line(f"valid = {inside}")
             with elements.only("valid", roots):
-                a = elements.of(x, access)
+                a = elements.within(x, access, (high, tile.inner), " & ".join(["valid", *ragged]))
         else:
-            a = elements.of(x, access)
+            a = elements.within(x, access, (high, tile.inner), " & ".join(ragged))
         if isinstance(op, ConvTranspose):
             at: list[DimLike] = [own_group * inner + c_b, column, *taps_b]
         else:
             at = [own_group * columns + column, c_b, *taps_b]
-        b = elements.of(weight, axes_access(result.shape, weight.shape, at))
-        a = text.let(f"tl.broadcast_to({a}, [{high}, {tile.inner}])")
-        b = text.let(f"tl.broadcast_to({b}, [{tile.inner}, {wide}])")
+        across_inner = "kb_inside" if ragged else ""
+        b = elements.within(weight, axes_access(result.shape, weight.shape, at), (tile.inner, wide), across_inner)
         text.line(f"acc = {multiply(a, b, 'acc', kinds, tf32=tf32)}")
     total = "acc" if sums.compute is result.dtype.compute else f"acc.to({scalar.compute_type(result.dtype)})"
     bias = anchor.operands[2] if len(anchor.operands) > 2 else None

@@ -93,6 +93,17 @@ class Elements:
         """The mask of a load or store at places that depend on these block variables; empty where all are inside."""
         return " & ".join(name for name, own in self.masks if own <= roots)
 
+    def within(self, value: Value, access: Access, shape: tuple[int, int], mask: str) -> str:
+        """A whole tile of a value, 0 where the mask does not hold."""
+        found = self.text.let(f"tl.broadcast_to({self.of(value, access)}, {list(shape)})")
+        if not mask or (_is_read(value) and self.text.roots_of_all(access.indices) >= self._roots_in(mask)):
+            return found
+        zero = scalar.constant(0, value.dtype)
+        return self.text.let(f"tl.where({mask}, {found}, {zero})")
+
+    def _roots_in(self, mask: str) -> frozenset[str]:
+        return frozenset().union(*(roots for name, roots in self.masks if name in mask.split(" & ")))
+
     def of(self, value: Value, access: Access) -> str:
         """The variable with the elements of `value` at `access`, in the compute type of its element type."""
         if value in self.given:
@@ -193,6 +204,17 @@ class Elements:
         places = [Access((), operand.shape, (place,)) for place in range(shape[0])] if shape else [Access((), (), ())]
         kind = self.text.index_type
         return [self.local(f"{self.of(operand, place)}.to({kind})") for place in places]
+
+
+def _is_read(value: Value) -> bool:
+    """Whether elements are just read, so that what a mask keeps out is 0 already."""
+    instruction = value.instruction
+    while not isinstance(instruction.op, Parameter):
+        operand = instruction.operands[0] if instruction.operands else None
+        if operand is None or view_access(instruction) is None or len(instruction.types) != 1:
+            return False
+        instruction = operand.instruction
+    return True
 
 
 def present(instruction: Instruction, index: int) -> Value:

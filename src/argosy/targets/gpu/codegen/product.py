@@ -134,10 +134,11 @@ def dot_kernel(
         base = "" if once else "start + "
         if matrix:
             _range(writer, "ka", base, deep, "[None, :]", shape.inner, counted=True)
-            a = elements.of(left, _operand(left, shape, result, "ka"))
+            a_mask = "" if _fills(shape.inner, deep) else "ka_inside"
+            a = elements.within(left, _operand(left, shape, result, "ka"), (high, deep), a_mask)
             _range(writer, "kb", base, deep, "[:, None]", shape.inner, counted=True)
-            b = elements.of(right, _operand(right, shape, result, "kb"))
-            a, b = _full(writer, a, (high, deep)), _full(writer, b, (deep, wide))
+            b_mask = "" if _fills(shape.inner, deep) else "kb_inside"
+            b = elements.within(right, _operand(right, shape, result, "kb"), (deep, wide), b_mask)
             text.line(f"acc = {multiply(a, b, 'acc', kinds, tf32=tf32)}")
         else:
             step_name = "0" if once else "start"
@@ -176,13 +177,14 @@ def _range(
     text = writer.text
     base = start if counted else f"{start} * {size} + "
     text.root(name, f"{base}tl.arange(0, {size}){along}")
-    if not (isinstance(extent, int) and extent % size == 0):
+    if not _fills(extent, size):
         text.line(f"{name}_inside = {name} < {text.dim(extent)}")
         writer.elements.masks.append((f"{name}_inside", text.roots[name]))
 
 
-def _full(writer: KernelWriter, value: str, shape: tuple[int, int]) -> str:
-    return writer.text.let(f"tl.broadcast_to({value}, {list(shape)})")
+def _fills(extent: DimLike, size: int) -> bool:
+    """Whether tiles of a size fill an axis."""
+    return isinstance(extent, int) and extent % size == 0
 
 
 def _operand(value: Value, shape: DotShape, result: Value, inner: str) -> Access:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
@@ -71,6 +71,10 @@ class TritonText:
         """The block variables that an index depends on."""
         names = (symbol.name for symbol in symbols_in(dim) if symbol.name.startswith(LOCAL))
         return frozenset().union(*(self.roots.get(self.symbol(name), frozenset()) for name in names))
+
+    def roots_of_all(self, indices: Iterable[DimLike]) -> frozenset[str]:
+        """The block variables that any of some indices depends on."""
+        return frozenset().union(*map(self.roots_of, indices))
 
     @contextmanager
     def block(self, head: str) -> Iterator[None]:
