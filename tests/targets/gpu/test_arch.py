@@ -79,7 +79,8 @@ def test_a_portable_row_asks_for_no_more_than_any_of_its_devices_has(arch: GpuAr
         assert arch.registers_per_thread <= row.registers_per_thread
         assert arch.max_threads_per_unit <= row.max_threads_per_unit
         assert arch.features <= row.features
-        assert {op.dtype for op in arch.matrix} <= {op.dtype for op in row.matrix}
+        # PTX has products of doubles for every arch, also for those where Triton takes none.
+        assert {op.dtype for op in arch.matrix} <= {op.dtype for op in row.matrix} | {"fp64"}
         assert arch.fp8 in ("", row.fp8)
 
 

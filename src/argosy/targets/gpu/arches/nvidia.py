@@ -107,7 +107,8 @@ NVIDIA: Final = (
          matrix=_SYNC + _SYNC_FP8 + _SYNC_FP4, features=_BLACKWELL, suffix="a"),
     _row("sm_121", "blackwell", "Blackwell: GB10 in DGX Spark", threads=1536, shared=99,
          matrix=_SYNC + _SYNC_FP8 + _SYNC_FP4, features=_BLACKWELL, suffix="a"),
-    # PTX that any later GPU's driver can finish: no more of anything than the least that one of them has.
+    # PTX that any later GPU's driver can finish: no more of anything than the least that one of them has. Every arch
+    # from 8.0 on has the product of doubles (PTX ISA, mma), though few have a unit for it.
     _row(_PORTABLE, "portable", "portable PTX: any NVIDIA GPU from compute capability 8.0 on", threads=1536, shared=99,
-         matrix=_SYNC, features=_AMPERE, generic="", portable=True),
+         matrix=_SYNC + _DOUBLE, features=_AMPERE, generic="", portable=True),
 )  # fmt: skip
