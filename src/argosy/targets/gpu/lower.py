@@ -39,6 +39,7 @@ from argosy.options import CompileOptions
 from argosy.targets.gpu.arches.row import GpuArch
 from argosy.targets.gpu.codegen.declined import DeclinedError
 from argosy.targets.gpu.codegen.kernel import Kernel
+from argosy.targets.gpu.codegen.sub_byte import pack_kernel, unpack_kernel
 from argosy.targets.gpu.codegen.turns import element_kernel, length_kernel
 from argosy.targets.gpu.draft import Draft, Place
 from argosy.targets.gpu.problem import problem_of, solutions_of, wanted_order
@@ -94,18 +95,22 @@ class _Lowering(PlanBuffers):
     def run(self) -> LoweredModule:
         module = self._module
         inputs: list[BindingRecord] = []
+        given: list[tuple[Instruction, int]] = []
         shapes: list[ShapeEntry] = []
         for place, parameter in enumerate(module.parameters):
             kind = parameter.types[0]
             number = self.buffer("input", kind)
             self._places[parameter.result()] = [Place(number)]
+            given.append((parameter, number))
             inputs.append(BindingRecord(parameter.names[0], number))
             shapes += [InputDim(name, place, axis) for name, axis in self.new_symbols(kind)]
         self.early = frozenset(self.bound)
+        for parameter, number in given:
+            self._places[parameter.result()] = [Place(self._unpacked(parameter, parameter.types[0], number))]
         for instruction in module.instructions:
             self._instruction(instruction)
         outputs = tuple(
-            BindingRecord(name, self.number(value))
+            BindingRecord(name, self._packed(value))
             for name, value in zip(module.result_names, module.results, strict=True)
         )
         body = self._closed()
@@ -135,6 +140,30 @@ class _Lowering(PlanBuffers):
         number = draft.in_order(value, None)
         self._commit(draft)
         return number
+
+    def _unpacked(self, instruction: Instruction, kind: Type, number: int) -> int:
+        """A buffer that may hold several elements to a byte with one to a byte."""
+        if not isinstance(kind, TensorType) or not kind.dtype.is_packed or not is_numeric(kind):
+            return number
+        if self.buffers[number].kind == "weight":
+            draft = Draft(self, instruction, at_load=True)
+            held = self.kept(kind)
+            draft.made.append(held)
+        else:
+            draft = Draft(self, instruction)
+            held = self.memory(kind)
+        draft.launch(unpack_kernel(kind), [number], [held])
+        self._commit(draft)
+        return held
+
+    def _packed(self, value: Value) -> int:
+        """The buffer of a value as the outside sees it: several elements to a byte where they are that short."""
+        number, kind = self.number(value), value.type
+        if not isinstance(kind, TensorType) or not kind.dtype.is_packed or not is_numeric(kind):
+            return number
+        held = self.raw_memory(kind)
+        self._launch(value.instruction, pack_kernel(kind), [number], [held])
+        return held
 
     def places(self, value: Value) -> Sequence[Place]:
         """Where a value lies."""
@@ -175,9 +204,9 @@ class _Lowering(PlanBuffers):
         self.encoder.type(kind)  # notes its symbols
         self._body += [ShapeStep(name, number, axis) for name, axis in self.new_symbols(kind)]
         if self.buffers[number].kind == "value" and is_numeric(kind):
-            held = self.memory(kind)
+            held = self.raw_memory(kind)
             self._body.append(CopyStep(number, held))
-            return held
+            return self._unpacked(parameter, kind, held)
         return number
 
     def block(self, block: Block) -> None:
@@ -216,8 +245,9 @@ class _Lowering(PlanBuffers):
 
     def _instruction(self, instruction: Instruction) -> None:
         if isinstance(instruction.op, Constant):
-            number = self.buffer("weight", instruction.types[0], literal=self.encoder.literal(instruction.op.literal))
-            self._places[instruction.result()] = [Place(number)]
+            kind = instruction.types[0]
+            number = self.buffer("weight", kind, literal=self.encoder.literal(instruction.op.literal))
+            self._places[instruction.result()] = [Place(self._unpacked(instruction, kind, number))]
             return
         if lower_control(self, instruction):
             return
@@ -305,7 +335,7 @@ class _Lowering(PlanBuffers):
             self.raw_memory(kind) if is_numeric(kind) and not self.undefined(kind) else self.buffer("value", kind)
             for kind in instruction.types
         ]
-        operands = tuple(None if operand is None else self.number(operand) for operand in instruction.operands)
+        operands = tuple(None if operand is None else self._packed(operand) for operand in instruction.operands)
         op = instruction.op
         self._body.append(
             EvaluateStep(op.name, op.version, tuple(results), operands, self.encoder.attributes(op), instruction.source)
@@ -316,8 +346,4 @@ class _Lowering(PlanBuffers):
             if self.buffers[number].kind == "value" and is_numeric(kind):
                 held = self.raw_memory(kind)
                 self._body.append(CopyStep(number, held))
-            self._places[instruction.result(index)] = [Place(held)]
-
-    def memory(self, of: Type) -> int:
-        """A buffer for kernels to write."""
-        return self.raw_memory(of)
+            self._places[instruction.result(index)] = [Place(self._unpacked(instruction, kind, held))]

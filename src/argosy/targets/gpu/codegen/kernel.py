@@ -95,6 +95,11 @@ class KernelWriter:
         widths = [max(v.dtype.bits // 8, 1) for v in (*(p.result() for p in module.parameters), *module.results)]
         self.text.wide = any(_is_large(product(shape), width) for shape, width in zip(shapes, widths, strict=True))
 
+    @staticmethod
+    def is_large(shape: tuple[DimLike, ...], dtype: DType) -> bool:
+        """Whether a tensor may have places that 32 bits can't hold."""
+        return _is_large(product(shape), max(dtype.bits // 8, 1))
+
     def temporary(self, index: int) -> str:
         """The pointer of a temporary."""
         return f"p{len(self.module.parameters) + index}"

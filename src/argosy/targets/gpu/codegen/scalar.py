@@ -29,7 +29,7 @@ def pointer_type(dtype: DType) -> str:
     if dtype.name in _NAMES:
         return f"*{_NAMES[dtype.name]}"
     if dtype.kind == "bool" or dtype.bits < 8 or dtype.is_float:
-        return "*i8" if dtype.kind == "int" else "*u8"
+        return "*u8"
     return f"*{'i' if dtype.kind == 'int' else 'u'}{dtype.bits}"
 
 
@@ -49,7 +49,7 @@ def from_storage(dtype: DType, raw: str) -> str:
     """An element as loaded, in the compute type."""
     if dtype.kind == "bool":
         return f"({raw} != 0)"
-    if dtype.compute is dtype or (dtype.is_packed and dtype.is_integer):
+    if dtype.compute is dtype:
         return raw
     if dtype.name in _NAMES:
         return f"{raw}.to(tl.float32)"
@@ -60,7 +60,7 @@ def to_storage(dtype: DType, value: str) -> str:
     """A value of the compute type as it is stored, rounded to nearest even."""
     if dtype.kind == "bool":
         return f"({value}).to(tl.uint8)"
-    if dtype.compute is dtype or (dtype.is_packed and dtype.is_integer):
+    if dtype.compute is dtype:
         return value
     if dtype.name in _NAMES:
         return f"({value}).to({tl_type(dtype)})"
@@ -186,7 +186,7 @@ def _power(call: _Call) -> str:
 
 def _convert(call: _Call) -> str:
     text = _converted(call.args[0], call.types[0], call.result)
-    if call.result.compute is call.result or call.result.is_integer:
+    if call.result.compute is call.result:
         return text
     return from_storage(call.result, text)
 
@@ -198,8 +198,6 @@ def _converted(value: str, source: DType, target: DType) -> str:
     if target.kind == "bool":
         return f"({value} != 0)"
     if target.compute is not target:
-        if target.is_integer:
-            return f"({_converted(value, source, target.compute)}).to({tl_type(target.compute)})"
         if target.name in _NAMES:
             return f"({value}).to({tl_type(target)})"
         return to_storage(target, _converted(value, source, target.compute))
