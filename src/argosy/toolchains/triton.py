@@ -49,6 +49,7 @@ class GpuCode:
 
     `portable` asks for assembly that a driver finishes (PTX) instead of a code object. `generic` names the AMD arch
     that the code object is made for where it is not `arch` but one that stands for several, of which `arch` is one.
+    `ptx_version` asks for PTX of that version, times ten, that older drivers know; 0 is the newest.
     """
 
     backend: Literal["cuda", "hip"]
@@ -56,6 +57,7 @@ class GpuCode:
     warp_size: int
     portable: bool = False
     generic: str = ""
+    ptx_version: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +165,7 @@ def _key(source: TritonSource, target: GpuCode, version: str) -> str:
     texts = (
         source.text, source.entry, source.types, source.divisible, sorted(source.options), target.backend,
         target.arch, target.warp_size, target.portable, target.generic,
-        version,
+        target.ptx_version, version,
     )  # fmt: skip
     return hashlib.sha256(json.dumps(texts).encode()).hexdigest()
 
@@ -223,7 +225,7 @@ def _job(source: TritonSource, target: GpuCode) -> dict[str, Any]:
         "entry": source.entry,
         "types": source.types,
         "divisible": source.divisible,
-        "options": dict(source.options),
+        "options": dict(source.options) | ({"ptx_version": target.ptx_version} if target.ptx_version else {}),
         "backend": target.backend,
         "arch": target.arch,
         "warp_size": target.warp_size,

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from argosy.targets.gpu.arch import ARCHS, REFUSED, GpuArch
+from argosy.targets.gpu.variant import gpu_code
 from argosy.toolchains.cache import DiskCache
 from argosy.toolchains.triton import CompiledKernel, GpuCode, Refused, TritonSource, compile_kernels
 
@@ -76,13 +77,6 @@ SUMS = {"float64": "fp64", "float32": "fp32", "int32": "i32"}
 MATRIX = re.compile(r"\b(?:v_(?:mfma|wmma)_|(?:wgmma|tcgen05)\.mma|mma\.sync)\S*")
 
 
-def code_of(arch: GpuArch) -> GpuCode:
-    triton = arch.triton
-    generic = arch.name if arch.stand_in else ""
-    portable = arch.portable and not generic
-    return GpuCode("hip" if triton.backend == "hip" else "cuda", triton.arch, triton.warp_size, portable, generic)
-
-
 def addition() -> TritonSource:
     return TritonSource("add", ADD, (("x", "*fp16"), ("y", "*fp16"), ("z", "*fp16"), ("n", "i32")))
 
@@ -100,7 +94,7 @@ def product(arch: GpuArch, dtype: str) -> TritonSource:
 def check_code(arch: GpuArch, folder: Path) -> None:
     """It compiles, names the arch and its waves, and rounds to bf16 as the row says."""
     narrow = TritonSource("narrow", NARROW, (("x", "*fp32"), ("z", "*bf16")))
-    made, rounded = compile_kernels([addition(), narrow], code_of(arch), cache=DiskCache(folder))
+    made, rounded = compile_kernels([addition(), narrow], gpu_code(arch), cache=DiskCache(folder))
     assert isinstance(made, CompiledKernel), made
     assert isinstance(rounded, CompiledKernel), rounded
     assert arch.has("bf16") == bool(re.search(r"\b(v_cvt_pk_bf16_f32|cvt\.rn\.bf16)", rounded.assembly))
@@ -109,6 +103,7 @@ def check_code(arch: GpuArch, folder: Path) -> None:
         assert made.form == ("ptx" if arch.portable else "cubin")
         (target,) = re.findall(r"^\.target (\S+?),?$", made.assembly, re.MULTILINE)
         assert target == arch.code_name.replace("compute_", "sm_")
+        assert not arch.portable or ".version 7.0" in made.assembly  # what the oldest drivers for it know
         return
     (flags,) = struct.unpack_from("<I", made.code, 48)
     assert flags & 0xFF == MACH[arch.name]
@@ -125,7 +120,7 @@ def check_products(arch: GpuArch, folder: Path) -> None:
     # A type that an arch does not have may be widened to one that it has: only the plain ones say what there is.
     plain = [dtype for dtype in ("fp64", "fp32", "fp16", "bf16", "int8") if not arch.has(f"matrix_{dtype}")]
     dtypes = [*(op.dtype for op in arch.matrix), *plain]
-    made = compile_kernels([product(arch, dtype) for dtype in dtypes], code_of(arch), cache=DiskCache(folder))
+    made = compile_kernels([product(arch, dtype) for dtype in dtypes], gpu_code(arch), cache=DiskCache(folder))
     for dtype, answer in zip(dtypes, made, strict=True):
         op = arch.matrix_op(dtype)
         found = set() if isinstance(answer, Refused) else set(instructions(answer.assembly))

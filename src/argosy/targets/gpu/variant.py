@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from typing import Final, Literal
 
 from msgspec.structs import replace
 
@@ -31,7 +31,7 @@ from argosy.targets.gpu.codegen.kernel import Kernel
 from argosy.targets.gpu.lower import LoweredModule, lower_module
 from argosy.toolchains.triton import CompiledKernel, GpuCode, Refused, compile_kernels
 
-__all__ = ["compiled_variant"]
+__all__ = ["compiled_variant", "gpu_code"]
 
 log = logging.getLogger("argosy.gpu")
 
@@ -46,10 +46,7 @@ def compiled_variant(
 
     Raises CompileError for a host step under `strict`, MissingExtraError without the toolchain.
     """
-    triton = arch.triton
-    generic = arch.name if arch.stand_in else ""
-    portable = arch.portable and not generic
-    target = GpuCode("hip" if triton.backend == "hip" else "cuda", triton.arch, triton.warp_size, portable, generic)
+    target = gpu_code(arch)
     refused: dict[str, str] = {}
     for _ in range(_ROUNDS):
         lowered = lower_module(module, arch, options, refused)
@@ -66,6 +63,15 @@ def compiled_variant(
         if len(compiled) == len(names):
             return lowered, *_completed(lowered.plan, lowered.kernels, compiled)
     raise CompileError(f"Triton refused kernels {_ROUNDS} times: {next(reversed(refused.values()))}", where=arch.name)
+
+
+def gpu_code(arch: GpuArch) -> GpuCode:
+    """What the toolchain makes code for: a code object for the arch, or PTX of the version of a portable one."""
+    triton = arch.triton
+    generic = arch.name if arch.stand_in else ""
+    backend: Literal["cuda", "hip"] = "hip" if arch.vendor == "amd" else "cuda"
+    portable = arch.portable and not generic
+    return GpuCode(backend, triton.arch, triton.warp_size, portable, generic, arch.ptx_version)
 
 
 def _why_not(kernel: CompiledKernel, arch: GpuArch) -> str:

@@ -48,6 +48,7 @@ def _row(
         generic=generic,
         suffix=suffix,
         portable=portable,
+        ptx_version=70 if portable else 0,  # the first that knows 8.0, with CUDA 11.0 (PTX ISA, release history)
     )
 
 

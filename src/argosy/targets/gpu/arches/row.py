@@ -82,7 +82,8 @@ class GpuArch:
 
     `family` is the generation, `groups` the other names that mean this arch among others; `generic` the portable arch
     whose code also runs here. `suffix` marks code that runs on this arch alone. `stand_in` is the arch for which
-    Triton makes the code of a generic one, before the code generator names the generic one.
+    Triton makes the code of a generic one, before the code generator names the generic one. `ptx_version` is the PTX
+    ISA of portable PTX, times ten.
     """
 
     name: str
@@ -104,6 +105,7 @@ class GpuArch:
     suffix: str = ""
     stand_in: str = ""
     portable: bool = False
+    ptx_version: int = 0
     max_threads_per_block: int = 1024
     compute_units_per_unit: int = 1
 
