@@ -11,6 +11,7 @@ Codes of values inside a program have no sign, those of weights have one where t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -26,6 +27,7 @@ from argosy.ops.convolution import Conv
 from argosy.ops.matmul import Dot
 from argosy.ops.pooling import Pool
 from argosy.ops.quantize import Dequantize, Quantize
+from argosy.ops.recurrent import Recurrent
 from argosy.ops.reduce import Reduce
 from argosy.ops.shapes import product
 from argosy.ops.slicing import Pad
@@ -36,6 +38,10 @@ from argosy.rewrite.rebuild import transform
 
 __all__ = ["LowerQuantize"]
 
+_SCALE: Final = 8
+"""Which operand of a recurrent layer the scale of its recurrent weights is."""
+_RESIDENT: Final = 1 << 14
+"""Recurrent weights that stay in the first cache as floats."""
 _DEEPEST: Final = (2**31 - 1) // 255**2
 """Products of codes less their zeros whose sum fits int32, whatever they are."""
 
@@ -65,6 +71,8 @@ class LowerQuantize:
             return _pool(build, instruction, op)
         if isinstance(op, VIEWS):
             return _view(build, instruction)
+        if isinstance(op, Recurrent):
+            return _recurrent(build, instruction, op)
         if isinstance(op, Dot):
             return _dot(build, instruction)
         return _conv(build, instruction, op) if isinstance(op, Conv) else None
@@ -159,6 +167,27 @@ def _pool(build: Builder, instruction: Instruction, op: Pool) -> Sequence[Value]
     if not found.scale.constant.item() > 0:
         return None
     return [build.add(x.instruction.op, build.add(op, found.codes), *x.instruction.operands[1:])]
+
+
+def _recurrent(build: Builder, instruction: Instruction, op: Recurrent) -> Sequence[Value] | None:
+    """A layer whose recurrent weights, which every step reads, stay in codes: all but small ones."""
+    x, r = instruction.operands[0], instruction.operands[2]
+    if x is None or r is None or len(instruction.operands) > _SCALE or x.dtype is not FLOAT32:
+        return None
+    sizes = [size for size in r.shape if isinstance(size, int)]
+    if len(sizes) != len(r.shape) or math.prod(sizes) <= _RESIDENT:
+        return None
+    found = codes_of(build, r)
+    if found is None or found.array is None or found.scale is None or found.scale.constant is None:
+        return None
+    found = narrowed(build, found)
+    if found.zero is not None or found.scale is None or found.scale.constant is None or found.axis == r.rank - 1:
+        return None
+    scale = found.scale.constant.array().astype(np.float32)
+    spread = np.broadcast_to(scale[:, None] if found.axis == 0 else scale, sizes[:2])
+    given = [*instruction.operands[:2], found.codes, *instruction.operands[3:]]
+    given += [None] * (_SCALE - len(given))
+    return build.add_all(op, *given, build.constant(np.ascontiguousarray(spread)))
 
 
 def _dot(build: Builder, instruction: Instruction) -> Sequence[Value] | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,7 +13,8 @@ import pytest
 import argosy
 from argosy.artifact.plan import CallStep, StraightBlock
 from argosy.ir import Builder, Module, Program
-from argosy.ir.dtype import dtype
+from argosy.ir.dtype import FLOAT32, dtype
+from argosy.ops.quantize import Dequantize
 from argosy.ops.recurrent import GATES, Recurrent
 from tests.targets.cpu.against_ref import check
 from tests.targets.cpu.loops import needs_compiler
@@ -36,6 +39,9 @@ class Layer:
     states: bool = False
     peepholes: bool = False
     activations: tuple[str, ...] | None = None
+    codes: str = ""
+    """The element type of recurrent weights that are dequantised; with `scale_axis` they have several scales."""
+    scale_axis: int | None = None
     options: dict[str, Any] = field(default_factory=dict)
     arguments: list[Any] = field(default_factory=list)
 
@@ -56,7 +62,8 @@ class Layer:
         x = given("x", (steps, self.batch, inputs))
         directions = op.directions
         w = given("w", (directions, rows, inputs), constant=self.weights)
-        r = given("r", (directions, rows, self.hidden), constant=self.weights)
+        shape = (directions, rows, self.hidden)
+        r = self._dequantised(build, rng, shape) if self.codes else given("r", shape, constant=self.weights)
         b = given("b", (directions, 2 * rows), constant=self.weights) if self.with_bias else None
         lengths = None
         if self.lengths:
@@ -68,6 +75,15 @@ class Layer:
         p = given("p", (directions, 3 * self.hidden), constant=self.weights) if self.peepholes else None
         results = build.add_all(op, x, w, r, b, lengths, h, c, p)
         return build.module({f"y{place}": result for place, result in enumerate(results)})
+
+    def _dequantised(self, build: Builder, rng: np.random.Generator, shape: tuple[int, ...]) -> Any:
+        zero = 128 if self.codes == "uint8" else 0
+        codes = (rng.integers(-128, 128, shape) + zero).astype(dtype(self.codes).numpy)
+        count = () if self.scale_axis is None else shape[self.scale_axis]
+        scale = rng.uniform(0.001, 0.004, count).astype(np.float32)
+        zeros = [build.constant(np.full(count, zero, codes.dtype))] if zero else []
+        op = Dequantize(FLOAT32, self.scale_axis or 0)
+        return build.add(op, build.constant(codes), build.constant(scale), *zeros)
 
     def _dims(self, shape: tuple[int, ...]) -> list[Any]:
         if not self.symbolic:
@@ -130,3 +146,29 @@ def test_a_run_packs_no_weights() -> None:
     (block,) = artifact.plan(artifact.variants[0].key).body
     assert isinstance(block, StraightBlock)
     assert sum(isinstance(step, CallStep) for step in block.steps) <= 3
+
+
+CODED = [
+    Layer("lstm", 80, codes="int8"),
+    Layer("lstm", 83, 3, "bidirectional", codes="int8", scale_axis=0, states=True, peepholes=True),
+    Layer("lstm", 72, 9, "reverse", codes="uint8", scale_axis=1, lengths=True, symbolic=True),
+    Layer("gru", 90, 2, codes="int8", scale_axis=1),
+    Layer("gru", 90, 1, "bidirectional", codes="uint8", scale_axis=0, options={"linear_before_reset": True}),
+    Layer("rnn", 140, 4, codes="int8", with_bias=False),
+]
+
+
+@pytest.mark.parametrize("layer", CODED, ids=str)
+def test_recurrent_weights_stay_in_codes(layer: Layer) -> None:
+    """They are multiplied as they come: nothing that is held has floats for them."""
+    layer.arguments.clear()
+    module = layer.module()
+    artifact = argosy.compile(Program(module), targets=("cpu",), strict=True)
+    plan = artifact.plan(artifact.variants[0].key)
+    held = [plan.buffers[number].type for record in plan.prepare for number in record.results]
+    assert any(kind.startswith("int8[") for kind in held), held
+    size = GATES[layer.kind] * layer.hidden**2
+    floats = [math.prod(map(int, re.findall(r"\d+", kind[7:]))) for kind in held if kind.startswith("float32")]
+    assert max(floats) < size, held
+    layer.arguments.clear()
+    layer.check()

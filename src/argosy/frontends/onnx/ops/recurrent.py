@@ -9,6 +9,7 @@ from argosy.frontends.onnx.registry import CONTRIB, onnx_op
 from argosy.ir.dim import equal
 from argosy.ir.dtype import FLOAT32, INT32
 from argosy.ir.module import Value
+from argosy.ops.quantize import Dequantize
 from argosy.ops.recurrent import ACTIVATIONS, Recurrent
 from argosy.ops.view import Transpose, Unsqueeze
 
@@ -93,7 +94,9 @@ def _dequantized(node: Node, weight: Value, scale: Value, zero_point: Value | No
     def placed(parameter: Value) -> Value:
         return node.add(Unsqueeze((1, 2) if parameter.rank == 1 else (1,)), parameter)
 
-    if zero_point is None:
+    if scale.rank == 1 and (zero_point is None or (zero_point.rank == 1 and zero_point.dtype is weight.dtype)):
+        real = node.add(Dequantize(FLOAT32, 0), weight, scale, *([] if zero_point is None else [zero_point]))
+    elif zero_point is None:
         whole = node.builder.convert(weight, FLOAT32)
         real = node.pointwise("mul", whole, placed(scale))
     else:

@@ -43,6 +43,8 @@ class Cell:
     sequences: int
     has_bias: bool
     has_peepholes: bool
+    coded: bool
+    """Whether the recurrent weights are int8, their sums to be scaled."""
 
     @property
     def gates(self) -> int:
@@ -63,17 +65,22 @@ class Cell:
 def step_function(cell: Cell) -> str:
     """The C function `step<sequences>`: the states of sequences after one step go to `fresh`, c in place.
 
-    `rows0` and `rows1` are panels of the direction, `bias` those of W and of R, `peepholes` of i, o and f. For each
-    sequence there are `share`, `h`, `fresh`, `c` and `kept`.
+    `rows0` and `rows1` are panels of the direction, `bias` those of W and of R, `peepholes` of i, o and f, `scales`
+    what the sums over codes are multiplied by. For each sequence there are `share`, `h`, `fresh`, `c` and `kept`.
     """
     writer = _Step(cell)
-    weights = ", ".join(f"const float32 *restrict {name}" for name in ("rows0", "rows1", "bias", "peepholes"))
+    weights = ", ".join(f"const {_row_type(cell)} *restrict rows{number}" for number in range(2))
+    weights += "".join(f", const float32 *restrict {name}" for name in ("bias", "peepholes", "scales"))
     states = ", ".join(f"float32 *const *{name}" for name in ("h", "fresh", "c", "kept"))
     head = f"{weights}, int64 direction, const float32 *const *share, {states}"
     {"rnn": writer.rnn, "gru": writer.gru, "lstm": writer.lstm}[cell.op.kind]()
-    unused = ", ".join(f"(void){name}" for name in ("rows1", "bias", "peepholes", "direction", "c", "kept"))
+    unused = ", ".join(f"(void){name}" for name in ("rows1", "bias", "peepholes", "scales", "direction", "c", "kept"))
     body = writer.text.text()
     return f"static void {ENTRY}_step{cell.sequences}({head}) {{\n  {unused};\n{body}\n}}\n"
+
+
+def _row_type(cell: Cell) -> str:
+    return "int8" if cell.coded else "float32"
 
 
 class _Step:
@@ -106,8 +113,19 @@ class _Step:
         bias = self._hidden_bias(gate)
         return f"{self._share(q, gate)} + ({bias})" if bias else self._share(q, gate)
 
-    def _products(self, rows: str, state: str, starts: list[list[str]]) -> list[list[str]]:
-        """Sums `start + R state` of the panel at hand, for each sequence and gate of a group."""
+    def _products(self, rows: str, state: str, starts: list[list[str]], first: int = 0) -> list[list[str]]:
+        """Sums `start + R state` of the panel at hand, for each sequence and gate of a group that begins at `first`."""
+        if not self.cell.coded:
+            return self._sums(rows, state, starts)
+        sums = self._sums(rows, state, [[f"({_VECTOR})0"] * len(line) for line in starts])
+        places = [f"(panel * {self.cell.gates} + {first + gate}) * {BLOCK}" for gate in range(len(starts[0]))]
+        scales = [self._vector(self._load("scales", place)) for place in places]
+        return [
+            [self._vector(f"muladd({total}, {scale}, {start})") for total, scale, start in zip(*line, strict=True)]
+            for line in ((totals, scales, line) for totals, line in zip(sums, starts, strict=True))
+        ]
+
+    def _sums(self, rows: str, state: str, starts: list[list[str]]) -> list[list[str]]:
         text, cell = self.text, self.cell
         gates = len(starts[0])
         ways = max(1, min(8, _CHAINS // (gates * cell.sequences)))
@@ -119,13 +137,13 @@ class _Step:
                 for way in range(1, ways):
                     text.line(f"{_VECTOR} {name}_{way} = ({_VECTOR})0;")
         row = text.fresh("row")
-        text.line(f"const float32 *{row} = {rows} + panel * {cell.hidden * gates * BLOCK};")
+        text.line(f"const {_row_type(cell)} *{row} = {rows} + panel * {cell.hidden * gates * BLOCK};")
 
         def term(way: int) -> None:
             for gate in range(gates):
-                text.line(
-                    f"const {_VECTOR} w{gate}_{way} = {self._load(row, f'((k + {way}) * {gates} + {gate}) * 16')};"
-                )
+                place = f"((k + {way}) * {gates} + {gate}) * {BLOCK}"
+                codes = f"int8_to_float32x16(load_int8x16({row} + {place}))"
+                text.line(f"const {_VECTOR} w{gate}_{way} = {codes if cell.coded else self._load(row, place)};")
             for q, line in enumerate(names):
                 text.line(f"const {_VECTOR} s{q}_{way} = ({_VECTOR}){state}[{q}][k + {way}];")
                 for gate, name in enumerate(line):
@@ -222,7 +240,7 @@ class _Step:
                     self._mix(q, update, self._vector(f"{self._share(q, 2)} + {reset} * {sums[2]}"))
         if late:
             with text.loop("panel", "0", str(cell.panels)):
-                late_sums = self._products("rows1", "c", [[self._start(q, 2)] for q in count])
+                late_sums = self._products("rows1", "c", [[self._start(q, 2)] for q in count], 2)
                 for q, (total,) in enumerate(late_sums):
                     self._mix(q, self._old("kept", q), total)
 

@@ -31,13 +31,13 @@ from argosy.targets.cpu.solutions.inner_steps import lower_inner
 
 __all__ = ["PackedRecurrence"]
 
-_BIAS, _LENGTHS, _INITIAL_H, _INITIAL_C, _PEEPHOLES = 3, 4, 5, 6, 7
+_R, _BIAS, _LENGTHS, _INITIAL_H, _INITIAL_C, _PEEPHOLES, _SCALE = 2, 3, 4, 5, 6, 7, 8
 _MOST_SEQUENCES: Final = 6
 
 
 @register_solution
 class PackedRecurrence(LoneOp):
-    """Weights are packed once, at load; sums are float32."""
+    """Weights are packed once, at load, those of R as codes where they are; sums are float32."""
 
     name = "packed recurrence"
     anchors = frozenset({"rnn"})
@@ -57,11 +57,15 @@ class PackedRecurrence(LoneOp):
         layer = _Layer(problem, steps)
         shares = layer.shares()
         given = [(FLOAT32, shares)]
-        given += [(FLOAT32, layer.rows(group)) for group in gate_groups(layer.op)]
+        given += [
+            (layer.value(_R).dtype if layer.cell.coded else FLOAT32, layer.rows(g)) for g in gate_groups(layer.op)
+        ]
         if layer.cell.has_bias:
             given.append((FLOAT32, layer.bias()))
         if layer.cell.has_peepholes:
             given.append((FLOAT32, layer.peepholes()))
+        if layer.cell.coded:
+            given.append((FLOAT32, layer.scales()))
         optional = (_LENGTHS, _INITIAL_H, _INITIAL_C)
         given += [(layer.value(i).dtype, steps.operand(layer.place(i))) for i in optional if layer.has(i)]
         results = [steps.result(number) for number in range(len(problem.module.results))]
@@ -83,7 +87,7 @@ class _Layer:
         hidden = self.value(2).shape[2]
         if not isinstance(hidden, int):
             raise DeclinedError("the hidden size is symbolic")
-        self.cell = Cell(self.op, hidden, self._sequences(), self.has(_BIAS), self.has(_PEEPHOLES))
+        self.cell = Cell(self.op, hidden, self._sequences(), self.has(_BIAS), self.has(_PEEPHOLES), self.has(_SCALE))
 
     def has(self, index: int) -> bool:
         """Whether an operand is given."""
@@ -127,7 +131,12 @@ class _Layer:
             part = build.add(Slice((gates[0],), (gates[-1] + 1,), (1,), (1,)), r) if len(gates) < cell.gates else r
             return _in_panels(build, part, 2, (0, 2, 4, 1, 3))
 
-        return self._packed(2, (op.directions, cell.gates, cell.hidden, cell.hidden), views)
+        return self._packed(_R, (op.directions, cell.gates, cell.hidden, cell.hidden), views)
+
+    def scales(self) -> int:
+        """What the sums over the rows of R are multiplied by: `[directions, panels, gates, 16]`."""
+        shape = (self.op.directions, self.cell.gates, self.cell.hidden)
+        return self._packed(_SCALE, shape, lambda build, s: _in_panels(build, s, 2, (0, 2, 1, 3)))
 
     def bias(self) -> int:
         """The biases of W and of R: `[directions, 2, panels, gates, 16]`."""
@@ -140,11 +149,11 @@ class _Layer:
         return self._packed(_PEEPHOLES, shape, lambda build, p: _in_panels(build, p, 2, (0, 1, 2, 3)))
 
     def _packed(self, index: int, shape: tuple[int, ...], views: Callable[[Builder, Value], Value]) -> int:
-        """An operand, read as of that shape, in other places as float32: once where it is a weight."""
+        """An operand, read as of that shape, in other places: once where it is a weight. All but codes is float32."""
         operand, steps = self.value(index), self.steps
         build = Builder()
         value = views(build, build.parameter("x", TensorType(operand.dtype, shape)))
-        if operand.dtype is not FLOAT32:
+        if operand.dtype is not FLOAT32 and not (self.cell.coded and index == _R):
             value = build.convert(value, FLOAT32)
         kernel, reads = elementwise_kernel(build.module({"y": value})), [steps.operand(self.place(index))]
         if steps.is_weight(self.place(index)):
@@ -176,6 +185,7 @@ class _Names:
     rows: tuple[str, ...]
     bias: str
     peepholes: str
+    scales: str
     lengths: str
     first: tuple[str, str]
 
@@ -213,7 +223,8 @@ def _recurrence(layer: _Layer, kinds: Sequence[DType]) -> Kernel:
                 for name, group in zip(names.rows, gate_groups(op), strict=True)]  # fmt: skip
         weights = ", ".join([
             *rows, *["0"] * (2 - len(rows)), f"{names.bias} + direction * {2 * cell.width}" if names.bias else "0",
-            f"{names.peepholes} + direction * {3 * padded}" if names.peepholes else "0", "direction",
+            f"{names.peepholes} + direction * {3 * padded}" if names.peepholes else "0",
+            f"{names.scales} + direction * {cell.width}" if names.scales else "0", "direction",
         ])  # fmt: skip
         with text.loop("step", "0", "longest"):
             with text.loop("q", "0", "width"):
@@ -256,9 +267,10 @@ def _names(layer: _Layer) -> _Names:
 
     rows = tuple(named(given=True) for _ in gate_groups(layer.op))
     bias, peepholes = named(given=layer.cell.has_bias), named(given=layer.cell.has_peepholes)
+    scales = named(given=layer.cell.coded)
     lengths = named(given=layer.has(_LENGTHS))
     return _Names(
-        rows, bias, peepholes, lengths, (named(given=layer.has(_INITIAL_H)), named(given=layer.has(_INITIAL_C)))
+        rows, bias, peepholes, scales, lengths, (named(given=layer.has(_INITIAL_H)), named(given=layer.has(_INITIAL_C)))
     )
 
 

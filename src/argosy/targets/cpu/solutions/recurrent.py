@@ -23,7 +23,7 @@ from argosy.targets.cpu.solution import Problem, Steps, register_solution
 
 __all__ = ["RecurrentSteps"]
 
-_LENGTHS, _INITIAL_H, _INITIAL_C = 4, 5, 6
+_LENGTHS, _INITIAL_H, _INITIAL_C, _SCALE = 4, 5, 6, 8
 _ROWS = 16
 """Gates of a chunk."""
 
@@ -34,6 +34,10 @@ class RecurrentSteps(LoneOp):
 
     name = "recurrent steps"
     anchors = frozenset({"rnn"})
+
+    def applies(self, problem: Problem) -> str:
+        coded = problem.anchor is not None and len(problem.anchor.operands) > _SCALE
+        return super().applies(problem) or ("the recurrent weights are codes" if coded else "")
 
     def lower(self, problem: Problem, config: Any, steps: Steps) -> None:
         (layer,) = problem.module.instructions
