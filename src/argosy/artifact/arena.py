@@ -8,23 +8,24 @@ it leaves gaps, what ended on top goes first in further ones.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+import msgspec
 import numpy as np
-from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = ["Placement", "live_bytes", "place"]
 
-_Int: TypeAlias = NDArray[np.int64]
+_Int: TypeAlias = "NDArray[np.int64]"
 _TRIES: Final = 40
 """Further orders, where the first ones end `_GOOD` times over the bound; all of them place `_WORK` buffers at most."""
 _WORK: Final = 2000
 _GOOD: Final = 1.02
 
 
-@dataclass(frozen=True, slots=True)
-class Placement:
+class Placement(msgspec.Struct, frozen=True):
     """Where each buffer lies, the size of the arena, and the largest sum of bytes live at once, all in bytes."""
 
     offsets: tuple[int, ...]

@@ -7,10 +7,9 @@ import math
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from argosy.artifact.container import Container
 from argosy.artifact.manifest import PROGRAM_ENTRY, SCHEMA, Manifest, VariantRecord, variant_folder
@@ -24,6 +23,9 @@ from argosy.artifact.weights import Supplied, Weights
 from argosy.artifact.zipformat import MANIFEST, WEIGHTS
 from argosy.errors import ArtifactError
 from argosy.ir.dtype import DTYPES
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = ["ArtifactFile"]
 

@@ -10,8 +10,10 @@ from __future__ import annotations
 import hashlib
 import zlib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import BinaryIO
+
+from msgspec.structs import replace
 
 from argosy.artifact import zipformat
 from argosy.artifact.container import Container

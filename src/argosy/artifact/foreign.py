@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 __all__ = ["Kind", "kind_of", "zip_kind_of"]
 
@@ -11,8 +12,7 @@ _COMPILE: Final = "compile it first: argosy compile MODEL -o FILE.argosy"
 _OTHER: Final = "give a file that argosy compile wrote"
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
+class Kind(msgspec.Struct, frozen=True):
     """What a file is, in words, and what to do."""
 
     what: str

@@ -8,7 +8,8 @@ the other. A view's touches count for the buffer that it is a part of.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from argosy.artifact.plan import (
     Block,
@@ -25,8 +26,7 @@ from argosy.artifact.plan import (
 __all__ = ["Lifetime", "lifetimes", "root_of"]
 
 
-@dataclass(frozen=True, slots=True)
-class Lifetime:
+class Lifetime(msgspec.Struct, frozen=True):
     """The first and the last step, both included, at which a buffer is needed."""
 
     start: int

@@ -7,10 +7,9 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 from threading import Lock
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from argosy.artifact.container import Container, map_file
 from argosy.artifact.manifest import Manifest, WeightRecord, weight_entry
@@ -19,9 +18,12 @@ from argosy.errors import ArtifactError
 from argosy.ir.dtype import Array
 from argosy.ir.literal import Literal
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
 __all__ = ["Supplied", "Weights"]
 
-Supplied: TypeAlias = str | os.PathLike[str] | Mapping[str, Array | bytes | memoryview]
+Supplied: TypeAlias = "str | os.PathLike[str] | Mapping[str, Array | bytes | memoryview]"
 """Weights from outside: a file (of external weights, or an artifact that has them), or content by SHA-256."""
 
 _SUPPLY = "give them with --weights FILE, or Session(weights=...): a file or a mapping from SHA-256 to array"

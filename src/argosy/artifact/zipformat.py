@@ -21,8 +21,9 @@ from __future__ import annotations
 
 import re
 import struct
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 __all__ = [
     "ALIGNMENT",
@@ -85,8 +86,7 @@ _CENTRAL_FIXED: Final = 46
 _NAME: Final = re.compile(r"[A-Za-z0-9._-]+(?:/[A-Za-z0-9._-]+)*", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(msgspec.Struct, frozen=True):
     """One entry as the central directory describes it. Offsets and sizes are in bytes.
 
     `offset` is where the local header starts, `size` the size of the content, `stored` its size in the file.

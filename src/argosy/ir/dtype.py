@@ -7,13 +7,15 @@ program runs; literals and buffers pack them as ONNX says (`bits` gives the pack
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import ml_dtypes
 import numpy as np
-from numpy.typing import NDArray
 
 from argosy.errors import ModelError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = [
     "BOOL",
@@ -30,7 +32,7 @@ __all__ = [
     "dtype_of",
 ]
 
-Array = NDArray[Any]
+Array: TypeAlias = "NDArray[Any]"
 
 
 @dataclass(frozen=True, slots=True)

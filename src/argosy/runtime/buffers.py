@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from argosy.artifact.decode import Decoder
@@ -63,8 +63,7 @@ class Sizes:
         return number
 
 
-@dataclass(frozen=True, slots=True)
-class Buffer:
+class Buffer(msgspec.Struct, frozen=True):
     """A buffer of a plan. `root` is the buffer that it is a part of, itself where it is no view.
 
     `kind` is the root's. A buffer in memory is anything but a Python object.

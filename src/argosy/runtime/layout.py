@@ -11,11 +11,10 @@ from __future__ import annotations
 import struct
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
+import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from argosy.artifact.arena import Placement
 from argosy.errors import ArtifactError
@@ -24,6 +23,9 @@ from argosy.runtime.buffers import BufferTable, read_tensor
 from argosy.runtime.host_abi import SCRATCH_HEADER, STEP_WORDS, RunRecord
 from argosy.runtime.memory import ALIGNMENT, Bytes, address_of, aligned
 from argosy.runtime.nodes import Call, Calls
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = ["Code", "Frame", "Holdings", "Layout", "Resident", "Workspace", "chunk_number", "make_layout", "write_block"]
 
@@ -66,16 +68,14 @@ class Code(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Resident:
+class Resident(msgspec.Struct, frozen=True):
     """Memory that stays for the life of a session: a weight or a prepared buffer."""
 
     memory: Bytes
     address: int
 
 
-@dataclass(frozen=True, slots=True)
-class Holdings:
+class Holdings(msgspec.Struct, frozen=True):
     """What stays for the life of a session: the code, memory of weights and prepared buffers, values runs begin with.
 
     `resident` is by number of a root, `initial` by number of a buffer; both are filled while a session is made.
@@ -95,8 +95,7 @@ class Holdings:
         return aligned(size) if self.code is None else self.code.allocate(size)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Layout:
+class Layout(msgspec.Struct, frozen=True, eq=False):
     """One set of sizes. `offsets` are those of buffers in the arena, by root; `arena` and `live` are bytes.
 
     `blocks` holds the parameter blocks of all fixed calls, `relocations` the words in it that the arena's address is

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable
 from threading import Lock
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from argosy.runtime.forking import survive_forks
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
 __all__ = ["ALIGNMENT", "Bytes", "MemoryPool", "address_of", "aligned"]
 
-Bytes: TypeAlias = NDArray[np.uint8]
+Bytes: TypeAlias = "NDArray[np.uint8]"
 
 ALIGNMENT: Final = 64
 """Of every buffer: a cache line, and the widest vector."""

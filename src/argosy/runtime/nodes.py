@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+import msgspec
+
 from argosy.artifact.decode import Decoder
 from argosy.artifact.plan import (
     Block,
@@ -48,8 +50,7 @@ class KernelCall(Op):
         raise InternalError(f"the kernel {self.entry} has no types of its own")
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(msgspec.Struct, frozen=True):
     """A call step with its arguments by kind. `fixed` says that all of them are known before the run's first step.
 
     `instruction` stands for it where a run is watched.
@@ -62,8 +63,7 @@ class Call:
     instruction: Instruction
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Calls:
+class Calls(msgspec.Struct, frozen=True, eq=False):
     """Calls that follow each other: one foreign call. `number` counts those whose calls are all fixed; None for others.
 
     `stale` are the buffers that they write whose tensors must be looked up anew, `pooled` those to be allocated.
@@ -75,8 +75,7 @@ class Calls:
     pooled: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Launch:
+class Launch(msgspec.Struct, frozen=True):
     """A launch step; see `Call`."""
 
     step: LaunchStep
@@ -84,8 +83,7 @@ class Launch:
     instruction: Instruction
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Launches:
+class Launches(msgspec.Struct, frozen=True, eq=False):
     """Launches that follow each other; see `Calls`."""
 
     launches: tuple[Launch, ...]
@@ -93,8 +91,7 @@ class Launches:
     pooled: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Evaluation:
+class Evaluation(msgspec.Struct, frozen=True, eq=False):
     """An evaluate step. `owned` says that its results outlive the run's memory, so operands there are copied."""
 
     instruction: Instruction
@@ -103,8 +100,7 @@ class Evaluation:
     owned: bool
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Branch:
+class Branch(msgspec.Struct, frozen=True, eq=False):
     """An if block."""
 
     condition: int
@@ -112,8 +108,7 @@ class Branch:
     otherwise: tuple[Node, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Loop:
+class Loop(msgspec.Struct, frozen=True, eq=False):
     """A loop block."""
 
     block: LoopBlock

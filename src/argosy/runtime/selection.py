@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Final
+
+import msgspec
 
 from argosy import host_cpu
 from argosy.artifact.manifest import VariantRecord
@@ -30,8 +31,7 @@ _SPEED: Final = (
 """Features for whose sake a model is better compiled again."""
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(msgspec.Struct, frozen=True):
     """A variant (None for `ref`) and why it does or doesn't run here. `answer` is one of the four of `list`."""
 
     variant: VariantRecord | None
@@ -54,8 +54,7 @@ class Choice:
         return self.variant is None or not self.variant.dims
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
+class Selection(msgspec.Struct, frozen=True):
     """The choices, best first; those that do not fit come last. A run takes the first that fits it and its sizes."""
 
     choices: tuple[Choice, ...]
@@ -142,7 +141,7 @@ def _told(choice: Choice) -> Choice:
     if choice.variant is None or choice.is_general or not choice.fits:
         return choice
     sizes = ", ".join(f"{name} = {size}" for name, size in choice.variant.dims.items())
-    return replace(choice, reason=f"{choice.reason}; for runs with {sizes}")
+    return msgspec.structs.replace(choice, reason=f"{choice.reason}; for runs with {sizes}")
 
 
 def _judge(variant: VariantRecord, device: str, *, exact: bool, native_code: bool) -> Choice:
