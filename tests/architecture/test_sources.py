@@ -55,6 +55,18 @@ def is_frozen(decorator: ast.expr) -> bool:
 
 
 @every_source
+def test_structs_are_frozen(source: Source) -> None:
+    thawed = [
+        source.at(node)
+        for node in ast.walk(source.tree)
+        if isinstance(node, ast.ClassDef)
+        and any(ast.unparse(base) == "msgspec.Struct" for base in node.bases)
+        and not any(keyword.arg == "frozen" and ast.unparse(keyword.value) == "True" for keyword in node.keywords)
+    ]
+    assert not thawed
+
+
+@every_source
 def test_dataclasses_are_frozen(source: Source) -> None:
     thawed = [
         source.at(node)

@@ -7,6 +7,8 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
+
 from argosy.ir import Instruction, Literal, Module, Program, Value
 
 __all__ = ["literals_in", "same_module", "same_program", "same_value"]
@@ -65,6 +67,8 @@ def same_value(left: Any, right: Any) -> bool:
             if left.dtype.kind == "string"
             else left.stored.tobytes() == right.stored.tobytes()
         )
+    if isinstance(left, msgspec.Struct):
+        return all(same_value(getattr(left, name), getattr(right, name)) for name in left.__struct_fields__)
     if dataclasses.is_dataclass(left):
         return all(
             same_value(getattr(left, entry.name), getattr(right, entry.name)) for entry in dataclasses.fields(left)

@@ -176,14 +176,16 @@ def test_cost_per_instruction_does_not_grow(width: int) -> None:
     for number in range(width):
         y = b.pointwise("add", x, y, names=[f"v{number}"], source=f"node{number}")
     program = Program(b.module({"y": y}))
-    start = time.process_time()
-    text = print_program(program)
-    printed = time.process_time() - start
-    parse_program(text)
-    parsed = time.process_time() - start - printed
+    times = []
+    for _ in range(3):  # the least counts: in one of them Python may look through all that the tests hold for garbage
+        start = time.process_time()
+        text = print_program(program)
+        printed = time.process_time()
+        parse_program(text)
+        times.append((printed - start, time.process_time() - printed))
     # Ten times what a two-core machine takes: this finds quadratic cost, not a slow machine.
-    assert printed < width * 100e-6
-    assert parsed < width * 1000e-6
+    assert min(printing for printing, _ in times) < width * 100e-6
+    assert min(parsing for _, parsing in times) < width * 1000e-6
 
 
 def test_parsing_asks_for_no_constant_that_is_written_out() -> None:

@@ -10,9 +10,10 @@ neither decides, the answer is "unknown" and the caller must decline.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, TypeAlias, Union
+
+import msgspec
 
 from argosy.errors import InternalError, ModelError
 from argosy.ir import interval
@@ -41,8 +42,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class Symbol:
+class Symbol(msgspec.Struct, frozen=True):
     """A named unknown size with a lower and an optional upper bound, both inclusive."""
 
     name: str
@@ -53,8 +53,7 @@ class Symbol:
         return self.name if is_word(self.name) and self.name not in RESERVED else f"${quote(self.name)}"
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(msgspec.Struct, frozen=True):
     """A non-polynomial operation on two dims, used as an atom."""
 
     function: str
@@ -69,8 +68,7 @@ Atom: TypeAlias = Symbol | Call
 Monomial: TypeAlias = tuple[Atom, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Dim:
+class Dim(msgspec.Struct, frozen=True):
     """A polynomial: pairs of a monomial (sorted atoms; empty for the constant) and its coefficient."""
 
     terms: tuple[tuple[Monomial, int], ...]

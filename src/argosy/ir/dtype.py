@@ -6,10 +6,10 @@ program runs; literals and buffers pack them as ONNX says (`bits` gives the pack
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import ml_dtypes
+import msgspec
 import numpy as np
 
 from argosy.errors import ModelError
@@ -35,8 +35,7 @@ __all__ = [
 Array: TypeAlias = "NDArray[Any]"
 
 
-@dataclass(frozen=True, slots=True)
-class DType:
+class DType(msgspec.Struct, frozen=True):
     """An element type: its name, its size in bits when packed, its kind, and the numpy type of one element.
 
     `kind` is one of float, int, uint, bool, complex, string.

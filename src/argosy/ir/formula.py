@@ -8,9 +8,9 @@ itself) and rounds once, when the result is stored.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias, Union
 
+import msgspec
 import numpy as np
 
 from argosy.errors import ModelError
@@ -23,8 +23,7 @@ Scalar: TypeAlias = Union[float, int, bool]  # noqa: UP007 - evaluated at run ti
 _KINDS = {"float": "f", "int": "i", "uint": "i", "bool": "b", "complex": "c", "string": "s"}
 
 
-@dataclass(frozen=True, slots=True)
-class Constant:
+class Constant(msgspec.Struct, frozen=True):
     """A number inside a formula; it takes the type of the operand beside it."""
 
     value: Scalar
@@ -41,8 +40,7 @@ Ref: TypeAlias = int | Constant
 """An input or an earlier step, by number; or a constant."""
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(msgspec.Struct, frozen=True):
     """One primitive applied to references: inputs are 0..arity-1, the results of earlier steps follow."""
 
     primitive: str
@@ -50,8 +48,7 @@ class Step:
     dtype: DType | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Formula:
+class Formula(msgspec.Struct, frozen=True):
     """A scalar function of `arity` inputs; its value is the last step's."""
 
     arity: int

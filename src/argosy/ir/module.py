@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from argosy.errors import ModelError
 from argosy.ir.literal import Literal
 from argosy.ir.op import Known, Op, register
@@ -54,8 +56,7 @@ class Instruction:
         return f"<{self.op.name} {self.source or ', '.join(self.names)}>"
 
 
-@dataclass(frozen=True, slots=True)
-class Value:
+class Value(msgspec.Struct, frozen=True):
     """Result `index` of an instruction."""
 
     instruction: Instruction

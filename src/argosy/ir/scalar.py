@@ -16,14 +16,14 @@ states one, else IEEE 754; a target that prints a primitive in its own language 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 __all__ = ["PRIMITIVES", "Primitive"]
 
 
-@dataclass(frozen=True, slots=True)
-class Primitive:
+class Primitive(msgspec.Struct, frozen=True):
     """One scalar operation: arity, signature, element kinds it takes, and the rule for its edge cases."""
 
     name: str

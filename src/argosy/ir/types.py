@@ -7,8 +7,9 @@ happens only in programs whose rank depends on data (ONNX allows it).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final, TypeAlias
+
+import msgspec
 
 from argosy.ir.dim import DimLike, Symbol, symbols_in
 from argosy.ir.dtype import DType
@@ -36,8 +37,7 @@ class UnrankedError(Exception):
     """Shape inference asked for the dims of a tensor without a known rank; `Op.result_types` catches it."""
 
 
-@dataclass(frozen=True, slots=True)
-class TensorType:
+class TensorType(msgspec.Struct, frozen=True):
     """A tensor of `dtype` with `dims`, or of unknown rank where `dims` is None."""
 
     dtype: DType
@@ -69,8 +69,7 @@ class TensorType:
         return f"{self.dtype}[{', '.join(str(dim) for dim in self.dims)}]"
 
 
-@dataclass(frozen=True, slots=True)
-class SequenceType:
+class SequenceType(msgspec.Struct, frozen=True):
     """A sequence of values of one type."""
 
     element: Type
@@ -79,8 +78,7 @@ class SequenceType:
         return f"sequence({self.element})"
 
 
-@dataclass(frozen=True, slots=True)
-class OptionalType:
+class OptionalType(msgspec.Struct, frozen=True):
     """A value that may be absent."""
 
     element: Type
@@ -89,8 +87,7 @@ class OptionalType:
         return f"optional({self.element})"
 
 
-@dataclass(frozen=True, slots=True)
-class MapType:
+class MapType(msgspec.Struct, frozen=True):
     """A map from keys of one element type to values of one type."""
 
     key: DType

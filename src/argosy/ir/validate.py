@@ -15,8 +15,9 @@ only at what is new, and at how things hang together. What a builder has just in
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
+
+import msgspec
 
 from argosy.errors import ArgosyError, InternalError
 from argosy.ir.builder import known_results
@@ -64,8 +65,7 @@ def _bind_placeholders(new: Type, old: Type, names: dict[str, DimLike]) -> None:
         _bind_placeholders(new.element, old.element, names)
 
 
-@dataclass(frozen=True, slots=True)
-class _Symbols:
+class _Symbols(msgspec.Struct, frozen=True):
     """What a good instruction or module has to do with symbols: those that it needs, those that it defines."""
 
     needs: frozenset[str] = frozenset()

@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
@@ -25,7 +25,7 @@ _MODES: Final = ("nearest", "linear", "cubic")
 _PADDINGS: Final = ("zeros", "border", "reflection")
 _CUBIC_A: Final = -0.75
 
-_Taps = list[tuple[Array, Array | None]]
+_Taps: TypeAlias = "list[tuple[Array, Array | None]]"
 """For one axis: the indices to read, and their weights (None: 1)."""
 
 
