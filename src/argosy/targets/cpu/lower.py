@@ -40,6 +40,7 @@ from argosy.ops.demands import Demand
 from argosy.ops.fused import Fused
 from argosy.options import CompileOptions
 from argosy.targets.cpu.arch import CpuArch
+from argosy.targets.cpu.avoid_copies import avoid_copies
 from argosy.targets.cpu.codegen.byte_copy import BYTE_COPY
 from argosy.targets.cpu.codegen.demand_check import DEMAND_CHECK
 from argosy.targets.cpu.codegen.kernel import Kernel
@@ -48,7 +49,6 @@ from argosy.targets.cpu.codegen.turns import element_kernel, length_kernel
 from argosy.targets.cpu.demand_steps import check_steps
 from argosy.targets.cpu.draft import Draft, Image
 from argosy.targets.cpu.in_place import write_in_place
-from argosy.targets.cpu.join_in_place import join_in_place
 from argosy.targets.cpu.layout import Blocked
 from argosy.targets.cpu.problems import KnownProblem, Problems, wanted_layout
 from argosy.targets.cpu.solution import Solution
@@ -131,7 +131,7 @@ class _Lowering(PlanBuffers):
             prepare=self._prepare_records(prepared),
             modules=self.encoder.modules,
         )
-        plan = join_in_place(plan, self._kernels, self)
+        plan = avoid_copies(plan, self._kernels, self)
         self._kernels.setdefault(BYTE_COPY.entry, BYTE_COPY)
         plan = write_in_place(plan, self._kernels)
         return LoweredModule(plan, self._called(plan), self.encoder.weights, tuple(self._host))
@@ -193,7 +193,7 @@ class _Lowering(PlanBuffers):
 
     def wanted(self, value: Value) -> Blocked | None:
         """The blocked layout that the readers of a value would like; None where none would."""
-        return wanted_layout(value, self._readers.get(value, []), self._problem)
+        return wanted_layout(value, lambda made: self._readers.get(made, []), self._problem)
 
     # Bodies of control ops: what `control.BodyLowering` asks for
 

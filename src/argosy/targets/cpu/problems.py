@@ -31,7 +31,15 @@ class KnownProblem:
         self.solutions = solutions
         self._reasons: dict[str, str] = {}
         self._preferred: dict[int, Blocked | None] = {}
+        self._keeps: bool | None = None
         self._scripts: dict[tuple[str, bool], Script] = {}
+
+    @property
+    def keeps_layout(self) -> bool:
+        """Whether blocked results had best lie as the operands do."""
+        if self._keeps is None:
+            self._keeps = any(solution.keeps_layout(self._problem) for solution in self.solutions)
+        return self._keeps
 
     def declined(self, solution: Solution) -> str:
         """Why a solution can't do it; empty where it can."""
@@ -97,12 +105,23 @@ class Problems:
 
 
 def wanted_layout(
-    value: Value, readers: Sequence[tuple[Instruction, int]], problem: Callable[[Instruction], KnownProblem]
+    value: Value,
+    readers: Callable[[Value], Sequence[tuple[Instruction, int]]],
+    problem: Callable[[Instruction], KnownProblem],
 ) -> Blocked | None:
-    """The least blocked layout that covers what the readers of a value would like; None where none would."""
+    """The least blocked layout that covers what the readers of a value would like; None where none would.
+
+    Where the results of a reader had best lie as its operands do, the readers of these are asked too.
+    """
     found: Blocked | None = None
-    for reader, index in readers:
-        layout = problem(reader).preferred(index) if in_memory(reader) else None
-        if layout is not None and len(layout.halo) == value.rank - 2:
+    asked = [value]
+    for made in asked:
+        for reader, index in readers(made):
+            known = problem(reader) if in_memory(reader) else None
+            layout = None if known is None else known.preferred(index)
+            if known is None or layout is None or len(layout.halo) != value.rank - 2:
+                continue
             found = layout if found is None else found.merged(layout)
+            if known.keeps_layout:
+                asked += [result for result in reader.results if result not in asked]
     return found

@@ -113,6 +113,11 @@ class Solution(ABC):
         del problem, index
         return None
 
+    def keeps_layout(self, problem: Problem) -> bool:
+        """Whether blocked results had best lie as the operands do: they then are one another's parts."""
+        del problem
+        return False
+
     def configs(self, problem: Problem) -> Sequence[Any]:
         """Variants, best first; one without choices by default."""
         del problem

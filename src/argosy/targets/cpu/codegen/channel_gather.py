@@ -7,6 +7,7 @@ What is computed of each element on the way is computed of the 16.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from argosy.ir import access as maps
 from argosy.ir.access import Access, axis_index
@@ -15,14 +16,14 @@ from argosy.ir.dtype import FLOAT32, DType
 from argosy.ir.module import Instruction, Module
 from argosy.ops.shapes import product
 from argosy.targets.cpu.codegen.c_text import CText
-from argosy.targets.cpu.codegen.copying import decompose, share
+from argosy.targets.cpu.codegen.copying import decompose, is_view, share
 from argosy.targets.cpu.codegen.element import DeclinedError
 from argosy.targets.cpu.codegen.kernel import Kernel, KernelWriter, chunk_count
 from argosy.targets.cpu.codegen.reorder import place, zero_halo
 from argosy.targets.cpu.codegen.vector_elements import VectorElements
 from argosy.targets.cpu.layout import LANES, Blocked
 
-__all__ = ["gather_channels", "gathers_channels"]
+__all__ = ["first_of_blocks", "gather_channels", "gathers_channels"]
 
 _MOST = 2048
 """Channels up to which each block has code of its own."""
@@ -79,6 +80,29 @@ def gathers_channels(module: Module) -> bool:
     return bool(read)
 
 
+def first_of_blocks(module: Module) -> int | None:
+    """The channel at which the result begins in the only parameter, where it is whole blocks of it as they lie there.
+
+    They lie side by side where there is one image.
+    """
+    value, found = module.results[0], list[Channels]()
+    if len(module.parameters) != 1 or not is_view(module) or not equal(value.shape[0], 1):
+        return None
+
+    def gather(pointer: str, access: Access, channels: Channels) -> str:
+        del pointer, access
+        found.append(channels)
+        return "x"
+
+    writer = KernelWriter(module, [value.dtype])
+    try:
+        _Gathered(writer.text, writer.pointers, gather).of(value, maps.identity(value.shape))
+    except DeclinedError:
+        return None
+    first = found[0][0] if len(found) == 1 else 1
+    return first if first % LANES == 0 and found[0] == tuple(range(first, first + len(found[0]))) else None
+
+
 def gather_channels(module: Module, sources: Mapping[str, Blocked], layout: Blocked) -> Kernel:
     """The result of `module` as a blocked image; `sources` has the layouts of its parameters, by pointer."""
     writer = KernelWriter(module, [FLOAT32])
@@ -107,7 +131,11 @@ def gather_channels(module: Module, sources: Mapping[str, Blocked], layout: Bloc
                         made = _Gathered(text, writer.pointers, gather).of(value, maps.identity(shape))
                         text.line(f"*(float32x16 *)(to + pixel * {LANES}) = {made};")
                     text.line("break;")
-    return writer.kernel(chunk_count(product(shape), shape[0] * blocks))
+    kernel = writer.kernel(chunk_count(product(shape), shape[0] * blocks))
+    first = first_of_blocks(module)
+    if first is None or any(source != layout for source in sources.values()):
+        return kernel
+    return replace(kernel, pieces=((0, product((first, layout.plane(spatial), layout.dtype.bits // 8))),))
 
 
 def _mixed(text: CText, pointer: str, channels: Channels, plane: str) -> str:

@@ -32,6 +32,7 @@ class Kernel:
     `scratch` bytes of scratch memory for each worker; `label` tells people what it does. The operands `in_place`, by
     number, may lie where the result goes: an element of one is read only for the result's element at its own place.
     Where the only result is operands laid end to end, `joins` has them in order, each by its number and its bytes.
+    Where all results are pieces of operands, `pieces` has for each the operand's number and the byte where it begins.
     """
 
     text: str
@@ -41,6 +42,7 @@ class Kernel:
     label: str = ""
     in_place: frozenset[int] = frozenset()
     joins: tuple[tuple[int, DimLike], ...] = ()
+    pieces: tuple[tuple[int, DimLike], ...] = ()
 
     @property
     def entry(self) -> str:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from argosy.ir.dim import equal
 from argosy.ir.dtype import FLOAT32
-from argosy.ir.module import Parameter
+from argosy.ir.module import Parameter, Value
 from argosy.ops.joining import Concat
 from argosy.ops.pooling import Pool
 from argosy.ops.shapes import normalize_axis
@@ -17,6 +18,8 @@ from argosy.targets.cpu.codegen.blocked_kernels import (
     blocked_reduction,
     whole_planes,
 )
+from argosy.targets.cpu.codegen.channel_gather import first_of_blocks, gather_channels, gathers_channels
+from argosy.targets.cpu.codegen.copying import is_view
 from argosy.targets.cpu.codegen.element import DeclinedError, op_of, present
 from argosy.targets.cpu.codegen.part import Part, part_of
 from argosy.targets.cpu.codegen.vector_elements import KINDS
@@ -32,7 +35,7 @@ from argosy.targets.cpu.solutions.blocked_steps import (
     read_images,
 )
 
-__all__ = ["BlockedConcat", "BlockedElementwise", "BlockedPool", "BlockedReduction"]
+__all__ = ["BlockedChannels", "BlockedConcat", "BlockedElementwise", "BlockedPool", "BlockedReduction"]
 
 _PLAIN = "no operand lies blocked"
 
@@ -207,16 +210,93 @@ class BlockedConcat(Solution):
         result = problem.anchor_instruction.result()
         return Blocked.bare(result.rank - 2, result.dtype)
 
+    def keeps_layout(self, problem: Problem) -> bool:
+        return not self._declines(problem)
+
     def lower(self, problem: Problem, config: Any, steps: Steps) -> None:
         del config
         anchor = problem.anchor_instruction
-        bare = Blocked.bare(anchor.result().rank - 2, anchor.result().dtype)
-        axes = tuple(range(anchor.result().rank))
+        result = anchor.result()
+        axes = tuple(range(result.rank))
+        layout = _common(problem, steps.wanted() or _bare(result))
+        operands = [present(anchor, index) for index in range(len(anchor.operands))]
         reads, images = [], {}
-        for index in range(len(problem.module.parameters)):
-            buffer, layout = steps.blocked(index, bare)
-            images[f"x{index}"] = Image(axes, layout)
+        for index, operand in enumerate(operands):
+            at_hand = problem.layouts[index] is not None
+            buffer, source = steps.blocked(index, _bare(result) if at_hand else layout)
+            if source != layout and equal(result.shape[0], 1):
+                # By itself it is made as the result needs it: it may then be written right into it.
+                part = part_of(problem.module, [operand])
+                kernel = blocked_elementwise(part.module, {"x0": Image(axes, source)}, layout)
+                made = steps.temporary(layout.kind(operand.shape))
+                steps.call(kernel.labelled("change_halo"), [buffer], [made])
+                buffer, source = made, layout
+            images[f"x{index}"] = Image(axes, source)
             reads.append(buffer)
-        layout = steps.wanted() or bare
-        operands = [operand for operand in anchor.operands if operand is not None]
         finish(steps, problem.module, blocked_concat(problem.module, operands, images, layout), reads, layout)
+
+
+def _bare(value: Value) -> Blocked:
+    return Blocked.bare(value.rank - 2, value.dtype)
+
+
+def _common(problem: Problem, wanted: Blocked) -> Blocked:
+    """The layout for what is joined in which most channels lie already, of those that cover what is wanted."""
+    anchor = problem.anchor_instruction
+    counts = [present(anchor, index).shape[1] for index in range(len(anchor.operands))]
+
+    def channels(layout: Blocked) -> int:
+        pairs = zip(problem.layouts, counts, strict=True)
+        return sum(count for its, count in pairs if its == layout and isinstance(count, int))
+
+    return max([wanted, *(its for its in problem.layouts if its is not None and its.covers(wanted))], key=channels)
+
+
+@register_solution
+class BlockedChannels(Solution):
+    """Images of channels that lie blocked already, in another order or cut into pieces."""
+
+    name = "blocked channels"
+    anchors = frozenset({"", "split"})
+    rank = 2
+
+    def applies(self, problem: Problem) -> str:
+        if not any(problem.layouts):
+            return _PLAIN
+        return self._declines(problem)
+
+    def _declines(self, problem: Problem) -> str:
+        module = problem.module
+        if any(value.rank < 3 for value in module.results):
+            return "it makes no images"
+        parts = [part for part in _parts(problem) if len(part.parameters) == 1 and is_view(part.module)]
+        if len(parts) == len(problem.module.results) and all(gathers_channels(part.module) for part in parts):
+            return ""
+        return "it does more than order channels"
+
+    def prefers(self, problem: Problem, index: int) -> Blocked | None:
+        if self._declines(problem):
+            return None
+        value = problem.module.parameters[index].result()
+        return Blocked.bare(value.rank - 2, value.dtype)
+
+    def keeps_layout(self, problem: Problem) -> bool:
+        if self._declines(problem):
+            return False
+        return all(first_of_blocks(part.module) is not None for part in _parts(problem))
+
+    def lower(self, problem: Problem, config: Any, steps: Steps) -> None:
+        del config
+        for number, part in enumerate(_parts(problem)):
+            bare = _bare(part.module.results[0])
+            buffer, source = steps.blocked(part.parameters[0], bare)
+            layout = steps.wanted(number) or bare
+            if first_of_blocks(part.module) is not None and source.covers(layout):
+                layout = source  # so that it is a piece of the operand
+            kernel = gather_channels(part.module, {"x0": source}, layout)
+            steps.call(kernel, [buffer], [steps.blocked_result(layout, number)])
+
+
+def _parts(problem: Problem) -> list[Part]:
+    """What each result is made of."""
+    return [part_of(problem.module, [value]) for value in problem.module.results]

@@ -9,7 +9,7 @@ from argosy.ir.dtype import DTYPES, UINT8
 from argosy.ir.module import Module, Parameter, Value
 from argosy.ir.types import TensorType
 from argosy.targets.cpu.codegen.blocked_elements import Image, images_of
-from argosy.targets.cpu.codegen.channel_gather import gather_channels, gathers_channels
+from argosy.targets.cpu.codegen.channel_gather import first_of_blocks, gather_channels, gathers_channels
 from argosy.targets.cpu.codegen.kernel import Kernel
 from argosy.targets.cpu.codegen.part import Part, part_of
 from argosy.targets.cpu.codegen.reorder import from_blocked, image_shape, to_blocked, to_planar
@@ -48,7 +48,7 @@ def preferred_source(module: Module, value: Value, index: int, need: Blocked | P
         return need
     part = part_of(module, [value])
     if isinstance(need, Blocked) and index in part.parameters and gathers_channels(part.module):
-        return Blocked.bare(value.rank - 2, value.dtype)
+        return need if first_of_blocks(part.module) is not None else Blocked.bare(value.rank - 2, value.dtype)
     return None
 
 
@@ -65,8 +65,11 @@ def image(
     if any(layouts[index] for index in part.parameters) and gathers_channels(part.module):
         reads, sources = [], {}
         for number, index in enumerate(part.parameters):
-            buffer, sources[f"x{number}"] = steps.blocked(index, Blocked.bare(value.rank - 2, value.dtype))
+            buffer, layout = steps.blocked(index, Blocked.bare(value.rank - 2, value.dtype))
+            sources[f"x{number}"] = layout
             reads.append(buffer)
+        if first_of_blocks(part.module) is not None and layout.covers(need):
+            need = layout  # so that it is a piece of the operand
         made = steps.temporary(need.kind(value.shape))
         steps.call(gather_channels(part.module, sources, need), reads, [made])
         return made, need

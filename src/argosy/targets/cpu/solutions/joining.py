@@ -11,6 +11,7 @@ from argosy.ops.joining import Concat
 from argosy.ops.shapes import normalize_axis, product
 from argosy.targets.cpu.codegen.element import op_of, present
 from argosy.targets.cpu.codegen.loops import Nest, store_kernel
+from argosy.targets.cpu.codegen.piece import pieces_of
 from argosy.targets.cpu.solution import Problem, Solution, Steps, register_solution
 from argosy.targets.cpu.solutions.steered import define_sizes
 
@@ -65,5 +66,6 @@ class SplitCopies(Solution):
             Nest(piece, piece.shape, number, maps.identity(piece.shape)) for number, piece in enumerate(split.results)
         ]
         kernel = store_kernel(problem.module, [piece.dtype for piece in split.results], nests)
+        kernel = replace(kernel, pieces=pieces_of(problem.module))
         reads = [steps.operand(i) for i in range(len(problem.module.parameters))]
         steps.call(kernel, reads, [steps.result(number) for number in range(len(split.results))])

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from argosy.targets.cpu.codegen.loops import elementwise_kernel
+from argosy.targets.cpu.codegen.piece import pieces_of
 from argosy.targets.cpu.codegen.reduction import reduction_kernel
 from argosy.targets.cpu.solution import Problem, Solution, Steps, register_solution
 
@@ -24,7 +26,7 @@ class ElementwiseLoops(Solution):
 
     def lower(self, problem: Problem, config: Any, steps: Steps) -> None:
         del config
-        kernel = elementwise_kernel(problem.module)
+        kernel = replace(elementwise_kernel(problem.module), pieces=pieces_of(problem.module))
         steps.call(kernel, [steps.operand(i) for i in range(len(problem.module.parameters))], [steps.result()])
 
 

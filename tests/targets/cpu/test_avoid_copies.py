@@ -1,4 +1,4 @@
-"""What is joined is written where it lies in the whole: which buffers are views, and that the results stay right."""
+"""Parts are written and read where they lie in the whole: which buffers are views, and that the results stay right."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ from argosy.ir import Builder, Module, Program, Symbol, TensorType, Value, symbo
 from argosy.ir.dtype import BOOL, FLOAT32
 from argosy.ops.control import If
 from argosy.ops.convolution import Conv
-from argosy.ops.joining import Concat
+from argosy.ops.joining import Concat, Split
 from argosy.ops.pooling import Pool
 from argosy.ops.reduce import Reduce
 from argosy.ops.scan import Cumulative
+from argosy.ops.slicing import Slice
 from argosy.ops.view import Broadcast, Reshape
 from tests.targets.cpu.against_ref import check
 from tests.targets.cpu.loops import needs_compiler
@@ -36,10 +37,11 @@ def plan_of(module: Module) -> PlanRecord:
     return artifact.plan(artifact.variants[0].key)
 
 
-def copies(plan: PlanRecord) -> tuple[int, int]:
-    """How many calls join operands by copying all of them, and how many copy one of them."""
+def copies(plan: PlanRecord) -> tuple[int, ...]:
+    """How many calls copy operands to give them a halo or to join them all, join one of them, or copy pieces."""
     entries = [step.entry for step in steps_in(plan.body) if isinstance(step, CallStep)]
-    return tuple(sum(entry.startswith(name) for entry in entries) for name in ("concat", "copy_bytes"))  # type: ignore[return-value]
+    names = (("concat", "change_halo"), ("copy_bytes",), ("split", "slice"))
+    return tuple(sum(entry.startswith(of) for entry in entries) for of in names)
 
 
 def shifts(plan: PlanRecord) -> list[int | str]:
@@ -132,26 +134,51 @@ def _unit_axes(build: Builder, x: Value) -> Sequence[Value]:
     return [own(build, join(build, *images, axis=2))]
 
 
-CASES: list[tuple[Case, tuple[int, int], list[int]]] = [
-    (_pair, (0, 0), [0, ROWS]),
-    (_reversed, (0, 0), [0, ROWS, 2 * ROWS]),
-    (_inputs_too, (0, 2), [0, ROWS, 2 * ROWS, 3 * ROWS]),
-    (_twice, (0, 1), [0, ROWS]),
-    (_chain, (0, 0), [0, 0, ROWS, 2 * ROWS]),
-    (_prefixes, (0, 0), [0, 0, 0, ROWS, 2 * ROWS, 3 * ROWS]),
-    (_copied_prefix, (0, 1), [0, 0, ROWS, 2 * ROWS]),
-    (_middle, (0, 0), [0, ROWS, ROWS, 2 * ROWS]),
-    (_two_orders, (1, 0), [0, ROWS]),
-    (_results, (0, 0), [0, ROWS]),
-    (_reshaped, (0, 0), [0, 0, 0, ROWS]),
-    (_inner_axis, (1, 0), []),
-    (_unit_axes, (0, 0), [0, 0, 0, ROWS]),
+def _pieces(build: Builder, x: Value) -> Sequence[Value]:
+    a = own(build, x)
+    first, more = (build.add(Slice((start,), (stop,), (0,)), a) for start, stop in ((0, 1), (0, 3)))
+    return [own(build, first), more, own(build, a)]
+
+
+def _columns(build: Builder, x: Value) -> Sequence[Value]:
+    return [own(build, build.add(Slice((1,), (5,), (1,)), own(build, x)))]
+
+
+def _steps_of_two(build: Builder, x: Value) -> Sequence[Value]:
+    return [own(build, build.add(Slice((0,), (4,), (0,), (2,)), own(build, x)))]
+
+
+def _split(build: Builder, x: Value) -> Sequence[Value]:
+    """Read by what joins no kernel, and put together again in another order, and in the same."""
+    whole = own(build, join(build, own(build, x), own(build, x, reverse=True)))
+    a, b = build.add_all(Split(0, 2), whole)
+    return [own(build, join(build, b, a)), own(build, join(build, a, b)), b]
+
+
+CASES: list[tuple[Case, tuple[int, int, int], list[int]]] = [
+    (_pair, (0, 0, 0), [0, ROWS]),
+    (_reversed, (0, 0, 0), [0, ROWS, 2 * ROWS]),
+    (_inputs_too, (0, 2, 0), [0, ROWS, 2 * ROWS, 3 * ROWS]),
+    (_twice, (0, 1, 0), [0, ROWS]),
+    (_chain, (0, 0, 0), [0, 0, ROWS, 2 * ROWS]),
+    (_prefixes, (0, 0, 0), [0, 0, 0, ROWS, 2 * ROWS, 3 * ROWS]),
+    (_copied_prefix, (0, 1, 0), [0, 0, ROWS, 2 * ROWS]),
+    (_middle, (0, 0, 0), [0, ROWS, ROWS, 2 * ROWS]),
+    (_two_orders, (1, 0, 0), [0, ROWS]),
+    (_results, (0, 0, 0), [0, ROWS]),
+    (_reshaped, (0, 0, 0), [0, 0, 0, ROWS]),
+    (_inner_axis, (1, 0, 0), []),
+    (_pieces, (0, 0, 0), [0, 0]),
+    (_columns, (0, 0, 1), []),
+    (_steps_of_two, (0, 0, 1), []),
+    (_split, (1, 0, 0), [0, ROWS, 0, ROWS]),
+    (_unit_axes, (0, 0, 0), [0, 0, 0, ROWS]),
 ]
 
 
 @pytest.mark.parametrize(("case", "calls", "rows"), CASES, ids=[case[0].__name__[1:] for case in CASES])
 @pytest.mark.parametrize("symbolic", [False, True], ids=["bound", "symbolic"])
-def test_row_major(case: Case, calls: tuple[int, int], rows: list[int], *, symbolic: bool) -> None:
+def test_row_major(case: Case, calls: tuple[int, int, int], rows: list[int], *, symbolic: bool) -> None:
     build = Builder()
     x = build.parameter("x", TensorType(FLOAT32, (N if symbolic else ROWS, 6)))
     module = build.module({f"y{number}": value for number, value in enumerate(case(build, x))})
@@ -192,16 +219,32 @@ def uneven(build: Builder, x: Value) -> Sequence[Value]:
     return [conv(build, join(build, conv(build, x, 20), conv(build, x, 32), axis=1), 16)]
 
 
+def halves(build: Builder, x: Value) -> Sequence[Value]:
+    """Half of the channels go on, all are joined again (CSPNet)."""
+    whole = conv(build, x, 32)
+    a, b = build.add_all(Split(1, 2), build.pointwise(lambda v: v.max(0.0), whole))
+    c = conv(build, b, 16, 3)
+    return [conv(build, join(build, a, b, c, conv(build, c, 16, 3), axis=1), 16, 3)]
+
+
+def halo(build: Builder, x: Value) -> Sequence[Value]:
+    """A whole that a window slides over, and so what it is made of; an operand that another window slides over."""
+    a, b = conv(build, x, 16), conv(build, x, 32)
+    whole = join(build, a, b, axis=1)
+    return [conv(build, whole, 16, 3), conv(build, a, 16, 5)]
+
+
 @pytest.mark.parametrize(
     ("net", "batch", "calls", "joined"),
     [
-        (fire, 1, (0, 0), 2), (fire, 2, (1, 0), 0), (fire, None, (1, 0), 0),
-        (dense, 1, (0, 0), 6), (dense, 3, (3, 0), 0),
-        (uneven, 1, (0, 0), 2), (uneven, 2, (1, 0), 0),
+        (halves, 1, (0, 0, 0), 3), (halves, 2, (1, 0, 2), 0), (halo, 1, (1, 0, 0), 2), (halo, 2, (1, 0, 0), 0),
+        (fire, 1, (0, 0, 0), 2), (fire, 2, (1, 0, 0), 0), (fire, None, (1, 0, 0), 0),
+        (dense, 1, (0, 0, 0), 6), (dense, 3, (3, 0, 0), 0),
+        (uneven, 1, (0, 0, 0), 2), (uneven, 2, (1, 0, 0), 0),
     ],
 )  # fmt: skip
 def test_blocked(
-    net: Callable[[Builder, Value], Sequence[Value]], batch: int | None, calls: tuple[int, int], joined: int
+    net: Callable[[Builder, Value], Sequence[Value]], batch: int | None, calls: tuple[int, int, int], joined: int
 ) -> None:
     """Blocks of channels lie side by side where there is one image; the planes of more images lie between them."""
     build = Builder()
@@ -232,7 +275,7 @@ def test_a_branch_copies_what_is_made_outside(caplog: pytest.LogCaptureFixture) 
     module = build.module({"y": y})
     with caplog.at_level(logging.INFO, "argosy.cpu"):
         plan = plan_of(module)
-    assert copies(plan) == (0, 2)
+    assert copies(plan) == (0, 2, 0)
     assert caplog.text.count("another body writes it") == 2
     data = np.random.default_rng(0).standard_normal((ROWS, 6)).astype(np.float32)
     check(module, [([data, np.array(flag)], {}) for flag in (True, False)])
@@ -249,7 +292,7 @@ def test_what_would_need_more_memory_is_copied(caplog: pytest.LogCaptureFixture)
     module = build.module({"y": own(build, join(build, early, wide))})
     with caplog.at_level(logging.INFO, "argosy.cpu"):
         plan = plan_of(module)
-    assert copies(plan) == (0, 1)
+    assert copies(plan) == (0, 1, 0)
     assert "the arena would grow" in caplog.text
     check(module, [([np.random.default_rng(0).standard_normal((64, 6)).astype(np.float32)], {})])
 
@@ -270,11 +313,13 @@ def draw_rows(build: Builder, x: Value, draw: Callable[[int], int]) -> list[Valu
     values = [x]
     for _ in range(2 + draw(6)):
         pick = values[draw(len(values))]
-        match draw(4):
+        match draw(5):
             case 0:
                 values.append(build.pointwise(lambda v: v * 0.5, pick))
             case 1:
                 values.append(own(build, pick, reverse=bool(draw(2))))
+            case 2:
+                values.append(build.add(Slice((draw(2),), (4,), (0,)), pick))
             case _:
                 parts = [values[draw(len(values))] for _ in range(1 + draw(3))]
                 values.append(join(build, *parts))
@@ -286,7 +331,7 @@ def draw_images(build: Builder, x: Value, draw: Callable[[int], int]) -> list[Va
     values = [conv(build, x, (16, 32)[draw(2)])]
     for _ in range(2 + draw(5)):
         pick = values[draw(len(values))]
-        match draw(6):
+        match draw(7):
             case 0:
                 values.append(conv(build, pick, (16, 20, 32)[draw(3)]))
             case 1:
@@ -294,6 +339,9 @@ def draw_images(build: Builder, x: Value, draw: Callable[[int], int]) -> list[Va
             case 2:
                 values.append(build.pointwise(lambda v: v.max(0.0), pick))
             case 3:
+                first = 16 * draw(2)
+                values.append(build.add(Slice((first,), (first + (16, 8, 30)[draw(3)],), (1,)), pick))
+            case 4:
                 values.append(build.add(Pool("max", (3, 3), (1, 1), (1, 1, 1, 1), (1, 1)), pick))
             case _:
                 parts = [values[draw(len(values))] for _ in range(2 + draw(2))]
@@ -304,7 +352,7 @@ def draw_images(build: Builder, x: Value, draw: Callable[[int], int]) -> list[Va
 NETS = {"rows": (draw_rows, (5, 6)), "images": (draw_images, (1, 16, 7, 9))}
 
 
-def run_net(kind: str, seed: int) -> tuple[int, int]:
+def run_net(kind: str, seed: int) -> tuple[int, ...]:
     """Compare a random net with the interpreter; how many copies its plan makes."""
     make, shape = NETS[kind]
     random = np.random.default_rng(seed)

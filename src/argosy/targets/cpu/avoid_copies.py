@@ -1,21 +1,23 @@
-"""Concatenations without a copy: what is joined is written where it lies in the whole.
+"""Concatenations and pieces without a copy: operands are written where they lie in the whole, pieces read there.
 
-A kernel says that its result is its operands end to end (`Kernel.joins`). An operand that kernels of the same body
-write into a planned buffer of its own becomes a view of the result's buffer, and the call goes. Buffers are written
-once, so whoever else reads the operand finds it there. What can't be a view is copied by itself, and the log says why:
+A kernel says that its result is its operands end to end (`Kernel.joins`), or that its results are pieces of operands
+(`Kernel.pieces`). An operand that kernels of the same body write into a planned buffer of its own becomes a view of the
+result's buffer, a piece one of the operand's, and the call goes. Buffers are written once, so whoever else reads them
+finds there what is to be found. What can't be a view is copied, and the log says why:
 
 - inputs, weights, and what is of a size that only the run tells;
-- what the host writes, or another body;
-- what is a part of another whole already, or joined twice. The wholes of nested concatenations become one: a whole that
-  is an operand, or whose operands all are, in its order, is itself a view of the larger one;
-- what would make the arena larger: the whole is needed from its first operand to its last reader.
+- operands that the host writes, or another body;
+- operands that are a part of another whole already, or joined twice. The wholes of nested concatenations become one: a
+  whole that is an operand, or whose operands all are, in its order, is itself a view of the larger one;
+- what would make the arena larger by more than `_GROWTH`: a whole is needed from its first operand to its last reader,
+  also where a piece is all that is read.
 """
 
 from __future__ import annotations
 
 import itertools
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -23,45 +25,37 @@ import numpy as np
 from msgspec.structs import replace
 
 from argosy.artifact.lifetimes import lifetimes
-from argosy.artifact.plan import (
-    Block,
-    BufferRecord,
-    CallStep,
-    CopyStep,
-    EvaluateStep,
-    IfBlock,
-    PlanRecord,
-    PointerArgument,
-    RunStep,
-    ScalarArgument,
-    ShapeStep,
-    Step,
-    StraightBlock,
-)
+from argosy.artifact.plan import BufferRecord, CallStep, PlanRecord, PointerArgument, ScalarArgument, Step
 from argosy.artifact.renumber import bases_first
 from argosy.ir.dim import DimLike, equal, evaluate, symbols_in
 from argosy.ir.types import TensorType
 from argosy.ops.shapes import product
 from argosy.targets.cpu.codegen.byte_copy import BYTE_COPY, copy_chunks
 from argosy.targets.cpu.codegen.kernel import Kernel
+from argosy.targets.cpu.plan_steps import replaced, written
 from argosy.targets.lowering.plan_buffers import PlanBuffers
 
-__all__ = ["join_in_place"]
+__all__ = ["avoid_copies"]
 
 log = logging.getLogger("argosy.cpu")
 _USUAL: Final = 16
 """What a symbol is taken for where bytes are compared, within its bounds."""
+_GROWTH: Final = 1 / 16
+"""By how much more bytes may be live at once, of those that are live without any view."""
 
 
-def join_in_place(plan: PlanRecord, kernels: Mapping[str, Kernel], buffers: PlanBuffers) -> PlanRecord:
-    """The plan with operands of concatenations as views of their results. Copies that stay call `BYTE_COPY`.
+def avoid_copies(plan: PlanRecord, kernels: Mapping[str, Kernel], buffers: PlanBuffers) -> PlanRecord:
+    """The plan with operands of concatenations, and pieces, as views. Operands that stay apart go by `BYTE_COPY`.
 
     `kernels` are those that the plan calls, by entry; `buffers` know the types of its buffers.
     """
-    joining = _Joining(plan, kernels, buffers)
-    for join in joining.joins.values():
-        joining.join(join)
-    return joining.plan()
+    views = _Views(plan, kernels, buffers)
+    for copies in views.calls:
+        if isinstance(copies, _Join):
+            views.join(copies)
+        else:
+            views.cut_all(copies)
+    return views.plan()
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,34 +86,50 @@ class _Run:
 
 @dataclass(frozen=True, slots=True)
 class _Copy:
-    """A part that is to be copied: its buffer, where it goes in the whole, and its bytes."""
+    """A part that is to be copied: its buffer, where it goes in the whole, its bytes, and for which node."""
 
     number: int
     shift: DimLike
     bytes: DimLike
+    source: str
 
 
-class _Joining:
+@dataclass(frozen=True, slots=True)
+class _Cut:
+    """A call whose results are pieces of its operands: for each the buffer of the operand, and its first byte there."""
+
+    step: CallStep
+    pieces: tuple[tuple[int, DimLike], ...]
+
+
+class _Views:
     def __init__(self, plan: PlanRecord, kernels: Mapping[str, Kernel], buffers: PlanBuffers) -> None:
         self._plan = plan
         self._buffers = buffers
         self._homes: dict[int, tuple[int, DimLike]] = {}
-        self._copies: dict[int, list[_Copy]] = {}
-        """What is still to be copied, by the whole."""
+        self._instead: dict[int, list[_Copy]] = {}
+        """What is still to be copied of a call, by the first buffer that it writes."""
         self._copied: dict[int, list[tuple[int, DimLike]]] = {}
         """Where a buffer is copied to: the whole, and how many bytes after its start."""
         self._writers: dict[int, list[tuple[int, bool]]] = {}
         """The body of each step that writes a buffer, and whether it calls a kernel."""
-        self.joins: dict[int, _Join] = {}
-        """By the buffer of the whole, in the order of the plan."""
-        for body, step, results in _results(plan.body, itertools.count()):
+        self._decided: set[int] = set()
+        """The first results of the cuts that were decided about."""
+        self.calls: list[_Join | _Cut] = []
+        """The calls that only copy, in the order of the plan."""
+        for body, step, results in written(plan.body, itertools.count()):
             for number in results:
                 root = self._place(number)[0]
                 self._writers.setdefault(root, []).append((body, isinstance(step, CallStep)))
-            if isinstance(step, CallStep) and (joins := kernels[step.entry].joins):
-                parts = tuple((step.reads[number], count) for number, count in joins)
-                self.joins[step.writes[0]] = _Join(step, step.writes[0], parts)
-        if self.joins:
+            if isinstance(step, CallStep):
+                kernel = kernels[step.entry]
+                if kernel.joins:
+                    parts = tuple((step.reads[number], count) for number, count in kernel.joins)
+                    self.calls.append(_Join(step, step.writes[0], parts))
+                elif kernel.pieces:
+                    pieces = tuple((step.reads[number], shift) for number, shift in kernel.pieces)
+                    self.calls.append(_Cut(step, pieces))
+        if self.calls:
             self._measure()
 
     def _measure(self) -> None:
@@ -132,7 +142,7 @@ class _Joining:
         self._live = np.zeros(max((life.end for life in lives.values()), default=0) + 1, np.int64)
         for number, (start, end) in self._lives.items():
             self._live[start : end + 1] += self._usual(number)
-        self._most = self._live.max()
+        self._most = (1 + _GROWTH) * self._live.max(initial=0)
 
     def _bytes(self, number: int) -> DimLike | None:
         """The bytes of a buffer; None where it holds no tensor of whole bytes."""
@@ -170,7 +180,39 @@ class _Joining:
             found.append((root, more + shift))
         return found
 
-    # One concatenation
+    # One call
+
+    def cut_all(self, first: _Cut) -> None:
+        """Make views of what this call and later ones cut from the same buffers, where that can be."""
+        if first.step.writes[0] in self._decided:
+            return
+        same = [cut for cut in self.calls if isinstance(cut, _Cut) and cut.step.reads == first.step.reads]
+        self._decided.update(cut.step.writes[0] for cut in same)
+        for cut in same if len(same) == 1 or self._cut(same) else ():
+            if why := self._cut([cut]):
+                log.info("pieces are copied: %s: %s", cut.step.source, why)
+
+    def _cut(self, cuts: Sequence[_Cut]) -> str:
+        """Make views of the results of calls; or why not."""
+        results = [result for cut in cuts for result in cut.step.writes]
+        places = [(*self._place(number), shift) for cut in cuts for number, shift in cut.pieces]
+        if any(self._plan.buffers[result].kind != "planned" for result in results):
+            return "the size of a piece depends on data"
+        if any(len(self._writers[result]) != 1 for result in results):
+            return "more than one step writes a piece"
+        groups: dict[int, list[int]] = {}
+        for result, (root, *_) in zip(results, places, strict=True):
+            if why := self._unshared(root):
+                return why
+            groups.setdefault(root, []).append(result)
+        before = self._live, dict(self._lives)
+        if any(len(self._affordable(root, group)) < len(group) for root, group in groups.items()):
+            self._live, self._lives = before
+            return "the arena would grow"
+        for result, (root, start, shift) in zip(results, places, strict=True):
+            self._homes[result] = root, start + shift
+        self._instead.update((cut.step.writes[0], []) for cut in cuts)
+        return ""
 
     def join(self, join: _Join) -> None:
         """Make views of what can be, and note what is to be copied."""
@@ -178,14 +220,14 @@ class _Joining:
             log.info("concat copies: %s: %s", join.step.source, why)
             return
         if self._is_part(join):
-            self._copies[join.whole] = []
+            self._instead[join.whole] = []
             return
         found, reasons = self._candidates(join)
-        left = self._affordable(join.whole, [run.root for run in found])
+        afford = self._affordable(join.whole, [run.root for run in found])
         covered: set[int] = set()
         for run in found:
             parts = range(run.first, run.last)
-            if run.root in left:
+            if run.root in afford:
                 covered.update(parts)
                 self._homes[run.root] = join.whole, join.offset(run.first)
             else:
@@ -193,9 +235,13 @@ class _Joining:
         for part, why in sorted(reasons.items()):
             log.info("concat copies operand %d: %s: %s", part, join.step.source, why)
         if covered:
-            copies = [_Copy(number, join.offset(part), count) for part, (number, count) in enumerate(join.parts)]
-            self._copies[join.whole] = [copy for part, copy in enumerate(copies) if part not in covered]
-            for copy in self._copies[join.whole]:
+            copies = [
+                _Copy(number, join.offset(part), count, join.step.source)
+                for part, (number, count) in enumerate(join.parts)
+            ]
+            left = [copy for part, copy in enumerate(copies) if part not in covered]
+            self._instead[join.whole] = left
+            for copy in left:
                 self._copied.setdefault(copy.number, []).append((join.whole, copy.shift))
 
     def _declines(self, join: _Join) -> str:
@@ -243,17 +289,23 @@ class _Joining:
 
     def _unfit(self, join: _Join, root: int) -> str:
         """Why a buffer can't share memory with the whole, or nothing."""
-        kind = self._plan.buffers[root].kind
         if root == join.whole:
             return "it is joined twice"
-        if kind != "planned":
-            return "its size depends on data" if kind == "pooled" else f"its buffer is of kind {kind}"
+        if why := self._unshared(root):
+            return why
         writers = self._writers.get(root, [])
         if not all(by_kernel for _, by_kernel in writers):
             return "the host writes it"
         if {body for body, _ in writers} != {body for body, _ in self._writers[join.whole]}:
             return "another body writes it"
         return ""
+
+    def _unshared(self, root: int) -> str:
+        """Why no view can be of a buffer, or nothing."""
+        kind = self._plan.buffers[root].kind
+        if kind == "pooled":
+            return "its size depends on data"
+        return "" if kind == "planned" else f"its buffer is of kind {kind}"
 
     def _spread(self, join: _Join, first: int, root: int, shift: DimLike) -> _Run:
         """The parts from `first` on that lie side by side in `root`, the first of them at `shift`."""
@@ -297,15 +349,15 @@ class _Joining:
         for number, (whole, shift) in self._homes.items():
             buffers[number] = replace(buffers[number], kind="view", arena=None, base=whole, shift=size(shift))
         instead: dict[int, list[Step]] = {}
-        for whole, copies in self._copies.items():
-            instead[whole] = []
+        for first, copies in self._instead.items():
+            instead[first] = []
             for copy in copies:
                 to = len(buffers)
-                buffers.append(BufferRecord("view", buffers[copy.number].type, base=whole, shift=size(copy.shift)))
-                instead[whole].append(self._copy(copy, to, self.joins[whole].step.source))
-        return bases_first(replace(self._plan, buffers=tuple(buffers), body=_replaced(self._plan.body, instead)))
+                buffers.append(BufferRecord("view", buffers[copy.number].type, base=first, shift=size(copy.shift)))
+                instead[first].append(self._copy(copy, to))
+        return bases_first(replace(self._plan, buffers=tuple(buffers), body=replaced(self._plan.body, instead)))
 
-    def _copy(self, copy: _Copy, to: int, source: str) -> CallStep:
+    def _copy(self, copy: _Copy, to: int) -> CallStep:
         size = self._buffers.size
         arguments = (
             PointerArgument(0, copy.number),
@@ -313,54 +365,9 @@ class _Joining:
             ScalarArgument(16, "int64", size(copy.bytes)),
         )
         chunks = size(copy_chunks(copy.bytes))
-        return CallStep(0, BYTE_COPY.entry, chunks, 24, arguments, (copy.number,), (to,), source=source)
+        return CallStep(0, BYTE_COPY.entry, chunks, 24, arguments, (copy.number,), (to,), source=copy.source)
 
 
 def _or_none(count: DimLike | None) -> DimLike:
     """Bytes as a dim; where there are none that can be told, what no buffer has."""
     return -1 if count is None else count
-
-
-def _results(blocks: Sequence[Block], bodies: Iterator[int]) -> Iterator[tuple[int, Step | None, Sequence[int]]]:
-    """The buffers that each step or loop writes, with the number of the body that it is in."""
-    body = next(bodies)
-    for block in blocks:
-        if isinstance(block, StraightBlock):
-            yield from ((body, step, _written_by(step)) for step in block.steps)
-        elif isinstance(block, IfBlock):
-            yield from _results(block.then, bodies)
-            yield from _results(block.otherwise, bodies)
-        else:
-            ends = [number for entry in block.carried for number in (entry.current, entry.final)]
-            ends += [entry.result for entry in block.collected]
-            yield body, None, ends if block.iteration is None else [*ends, block.iteration]
-            yield from _results(block.body, bodies)
-
-
-def _written_by(step: Step) -> Sequence[int]:
-    if isinstance(step, EvaluateStep):
-        return step.results
-    if isinstance(step, CopyStep):
-        return (step.destination,)
-    if isinstance(step, RunStep):
-        return (step.buffer,)
-    return () if isinstance(step, ShapeStep) else step.writes
-
-
-def _replaced(blocks: Sequence[Block], instead: Mapping[int, Sequence[Step]]) -> tuple[Block, ...]:
-    """The blocks with other steps for the calls that write some buffers."""
-
-    def steps(step: Step) -> Sequence[Step]:
-        found = step.writes if isinstance(step, CallStep) else ()
-        return instead[found[0]] if len(found) == 1 and found[0] in instead else (step,)
-
-    made: list[Block] = []
-    for block in blocks:
-        if isinstance(block, StraightBlock):
-            made.append(replace(block, steps=tuple(new for step in block.steps for new in steps(step))))
-        elif isinstance(block, IfBlock):
-            then, otherwise = _replaced(block.then, instead), _replaced(block.otherwise, instead)
-            made.append(replace(block, then=then, otherwise=otherwise))
-        else:
-            made.append(replace(block, body=_replaced(block.body, instead)))
-    return tuple(made)
