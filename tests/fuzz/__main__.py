@@ -14,6 +14,7 @@ from tests.fuzz.cases import make_case
 from tests.fuzz.worker import Summary, run_cases, run_child
 
 _CHUNK = 2500
+_NATIVE_CHUNK = 100
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -22,12 +23,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--first", type=int, default=0, metavar="N", help="number of the first case (default: 0)")
     parser.add_argument("--count", type=int, default=20_000, metavar="N", help="how many cases (default: 20000)")
     parser.add_argument("--jobs", type=int, default=2, metavar="N", help="processes (default: 2)")
+    parser.add_argument("--native", action="store_true", help="run what is imported as native code too")
     parser.add_argument("--write", type=int, metavar="N", help="write the model of case N to case-N.onnx, and stop")
     parser.add_argument("--child", nargs=2, type=int, help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     if options.child:
         first, count = options.child
-        run_child(range(first, first + count))
+        run_child(range(first, first + count), native=options.native)
         return 0
     if options.write is not None:
         case = make_case(options.write)
@@ -35,10 +37,11 @@ def main(arguments: list[str] | None = None) -> int:
         _say(f"case-{case.number}.onnx: {case.name}")
         return 0
     stop = options.first + options.count
-    chunks = [range(first, min(first + _CHUNK, stop)) for first in range(options.first, stop, _CHUNK)]
+    size = _NATIVE_CHUNK if options.native else _CHUNK
+    chunks = [range(first, min(first + size, stop)) for first in range(options.first, stop, size)]
     total = Summary()
     with ThreadPoolExecutor(options.jobs) as pool:
-        for summary in pool.map(lambda numbers: run_cases(numbers, nice=True), chunks):
+        for summary in pool.map(lambda numbers: run_cases(numbers, nice=True, native=options.native), chunks):
             total.add(summary)
     _report(total, options.count)
     return 1 if total.failures else 0

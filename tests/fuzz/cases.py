@@ -25,7 +25,7 @@ from tests.fuzz.model_damage import damage_model
 from tests.fuzz.random_nodes import random_model
 from tests.fuzz.seeds import SEEDS, seed
 
-__all__ = ["Case", "Outcome", "make_case", "read", "run"]
+__all__ = ["Case", "Outcome", "arguments_of", "make_case", "read", "run"]
 
 _ELEMENTS: Final = 4096
 """Elements that the inputs of a model may have for it to be run."""
@@ -98,7 +98,7 @@ def _shape_of(what: str) -> str:
 
 def run(case: Case, program: Program) -> Outcome:
     """Run a program on random inputs, where these are small. A model may ask for more memory than there is."""
-    arguments = _arguments(program, random.Random(case.number))
+    arguments = arguments_of(program, random.Random(case.number))
     if arguments is None:
         return Outcome("imported")
     try:
@@ -114,7 +114,7 @@ def run(case: Case, program: Program) -> Outcome:
     return Outcome("run")
 
 
-def _arguments(program: Program, rng: random.Random) -> list[Any] | None:
+def arguments_of(program: Program, rng: random.Random) -> list[Any] | None:
     """Values for the inputs; None where they would be large or are no tensors."""
     symbols: dict[str, int] = {}
     values: list[Any] = []

@@ -6,36 +6,31 @@ and what crashes, ends the child. The parent sees which case it was, and goes on
 
 from __future__ import annotations
 
-import contextlib
 import json
 import logging
 import resource
-import signal
 import subprocess
 import sys
 import tempfile
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
+from argosy.ir.program import Program
 from tests.architecture.sources import ROOT
-from tests.fuzz.cases import Outcome, make_case, read, run
+from tests.fuzz.cases import Case, Outcome, make_case, read, run
+from tests.fuzz.limits import TooLongError, catch_timer, memory_limit, timer
+from tests.fuzz.native import NativeRunner
 
 __all__ = ["Summary", "run_cases", "run_child"]
 
-MEMORY: Final = 1 << 30
-"""Bytes that a child may have beyond what it starts with."""
 SECONDS: Final = 5.0
 """Processor time that an import may take."""
 _RUN_SECONDS: Final = 0.5
 """Processor time after which a run is given up: a model may loop for as long as it likes."""
-
-
-class _TooLongError(BaseException):
-    """Raised by the timer; no `except Exception` holds it up."""
 
 
 @dataclass(slots=True)
@@ -53,15 +48,17 @@ class Summary:
         self.slowest = max(self.slowest, other.slowest)
 
 
-def run_cases(numbers: range, *, nice: bool = False) -> Summary:
-    """Judge the cases in a child; after a crash, in another one from the next case on."""
+def run_cases(numbers: range, *, nice: bool = False, native: bool = False) -> Summary:
+    """Judge the cases in a child; after a crash, in another one from the next case on. `native` code runs too."""
     total = Summary()
     first = numbers.start
     while first < numbers.stop:
         command = [sys.executable, "-m", "tests.fuzz", "--child", str(first), str(numbers.stop - first)]
+        command += ["--native"] if native else []
         child = subprocess.run(
             ["nice", *command] if nice else command,
-            cwd=ROOT, capture_output=True, text=True, check=False, timeout=SECONDS * 10 + 2.0 * len(numbers),
+            cwd=ROOT, capture_output=True, text=True, check=False,
+            timeout=SECONDS * 10 + (10.0 if native else 2.0) * len(numbers),
         )  # fmt: skip
         lines = child.stdout.splitlines()
         if child.returncode == 0 and lines and lines[-1].startswith("{"):
@@ -79,9 +76,19 @@ def _parse(line: str) -> Summary:
     return Summary(Counter(data["outcomes"]), [(int(n), str(why)) for n, why in data["failures"]], data["slowest"])
 
 
-def run_child(numbers: Sequence[int]) -> None:
+def run_child(numbers: Sequence[int], *, native: bool = False) -> None:
     """Judge the cases in this process, and write a summary to the standard output as JSON."""
-    _limit()
+    catch_timer()
+    logging.getLogger("argosy").setLevel(logging.CRITICAL)
+    warnings.simplefilter("ignore")
+    if native:
+        _judge_all(numbers, NativeRunner())  # which limits what it does itself: compilers need more
+    else:
+        with memory_limit():
+            _judge_all(numbers, _run)
+
+
+def _judge_all(numbers: Sequence[int], go_on: Callable[[Case, Program], Outcome]) -> None:
     summary = Summary()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -89,7 +96,7 @@ def run_child(numbers: Sequence[int]) -> None:
         for number in numbers:
             print(number, flush=True)  # noqa: T201 - the protocol
             before = resource.getrusage(resource.RUSAGE_SELF).ru_utime
-            outcome = _judge(number, folder)
+            outcome = _judge(number, folder, go_on)
             summary.slowest = max(summary.slowest, resource.getrusage(resource.RUSAGE_SELF).ru_utime - before)
             summary.outcomes[outcome.kind] += 1
             if outcome.kind == "failure":
@@ -99,39 +106,22 @@ def run_child(numbers: Sequence[int]) -> None:
     }))  # fmt: skip
 
 
-def _judge(number: int, folder: Path) -> Outcome:
+def _judge(number: int, folder: Path, go_on: Callable[[Case, Program], Outcome]) -> Outcome:
+    """Import a case; what comes of it is up to `go_on`."""
     case = make_case(number)
     try:
-        with _timer(SECONDS):
+        with timer(SECONDS):
             found = read(case, folder)
-    except _TooLongError:
+    except TooLongError:
         return Outcome("failure", f"the import took more than {SECONDS} s")
     except MemoryError:
         return Outcome("failure", "the import needs too much memory")
-    if isinstance(found, Outcome):
-        return found
+    return found if isinstance(found, Outcome) else go_on(case, found)
+
+
+def _run(case: Case, program: Program) -> Outcome:
     try:
-        with _timer(_RUN_SECONDS):
-            return run(case, found)
-    except _TooLongError:
+        with timer(_RUN_SECONDS):
+            return run(case, program)
+    except TooLongError:
         return Outcome("run: too long")
-
-
-@contextlib.contextmanager
-def _timer(seconds: float) -> Iterator[None]:
-    signal.setitimer(signal.ITIMER_PROF, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_PROF, 0)
-
-
-def _limit() -> None:
-    def expire(number: int, frame: Any) -> None:
-        raise _TooLongError
-
-    signal.signal(signal.SIGPROF, expire)
-    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
-    resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + MEMORY,) * 2)
-    logging.getLogger("argosy").setLevel(logging.CRITICAL)
-    warnings.simplefilter("ignore")

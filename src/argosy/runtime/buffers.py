@@ -79,8 +79,8 @@ class Buffer(msgspec.Struct, frozen=True):
 
     @property
     def in_memory(self) -> bool:
-        """Whether kernels may take its address. An input that is no tensor is a Python object too."""
-        return self.kind != "value" and isinstance(self.type, TensorType)
+        """Whether kernels may take its address. An input that is no tensor of known rank is a Python object too."""
+        return self.kind != "value" and isinstance(self.type, TensorType) and self.type.dims is not None
 
     @property
     def tensor(self) -> TensorType:

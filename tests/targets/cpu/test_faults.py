@@ -12,9 +12,11 @@ from argosy.errors import UsageError
 from argosy.ir import Builder, TensorType, Value
 from argosy.ir.dtype import DTYPES
 from argosy.ops.index import Compress, Gather, GatherElements, GatherND, Range, ScatterElements, ScatterND
+from argosy.ops.reduce import Reduce
 from argosy.ops.scan import Cumulative
+from argosy.ops.slicing import Pad
 from argosy.ops.sort import TopK
-from argosy.ops.view import Reshape, ReverseSequence, Slice, Split
+from argosy.ops.view import Reshape, ReverseSequence, Slice, Split, Squeeze, Unsqueeze
 from tests.targets.cpu.against_ref import compiled
 
 X = np.arange(12, dtype=np.float32).reshape(3, 4)
@@ -42,6 +44,34 @@ CASES: dict[str, tuple[Build, list[Any]]] = {
         lambda b, x, s, e, a, t: b.add(Slice(), x, s, e, a, t, source="node"),
         [X, ints(0), ints(2), ints(0), ints(0)],
     ),
+    "slice along no axis": (
+        lambda b, x, s, e, a: b.add(Slice(), x, s, e, a, source="node"),
+        [X, ints(0), ints(2), ints(2)],
+    ),
+    "slice along an axis twice": (
+        lambda b, x, s, e, a: b.add(Slice(), x, s, e, a, source="node"),
+        [X, ints(0, 0), ints(2, 2), ints(1, -1)],
+    ),
+    "pad along no axis": (
+        lambda b, x, p, a: b.add(Pad("constant"), x, p, None, a, source="node"),
+        [X, ints(1, 1), ints(-3)],
+    ),
+    "pad along an axis twice": (
+        lambda b, x, p, a: b.add(Pad("constant"), x, p, None, a, source="node"),
+        [X, ints(1, 1, 1, 1), ints(0, -2)],
+    ),
+    "pad away more than there is": (
+        lambda b, x, p: b.add(Pad("constant"), x, p, source="node"),
+        [X, ints(0, -5, 0, 3)],
+    ),
+    "reduce along no axis": (lambda b, x, a: b.add(Reduce("sum"), x, a, source="node"), [X, ints(2)]),
+    "reduce along no axis, which goes": (
+        lambda b, x, a: b.add(Reduce("max", keep_dims=False), x, a, source="node"),
+        [X, ints(-3)],
+    ),
+    "squeeze no axis": (lambda b, x, a: b.add(Squeeze(), x, a, source="node"), [X[None], ints(3)]),
+    "unsqueeze no axis": (lambda b, x, a: b.add(Unsqueeze(), x, a, source="node"), [X, ints(3)]),
+    "unsqueeze an axis twice": (lambda b, x, a: b.add(Unsqueeze(), x, a, source="node"), [X, ints(0, -4)]),
     "reshape": (lambda b, x, s: b.add(Reshape(), x, s, source="node"), [X, ints(5, -1)]),
     "split": (lambda b, x, s: b.add(Split(1, 2), x, s, source="node"), [X, ints(1, 2)]),
     "topk": (lambda b, x, k: b.add(TopK(1), x, k, source="node"), [X, ints(5)]),

@@ -72,3 +72,24 @@ def test_an_element_of_a_sequence_goes_on_to_a_kernel_and_back_into_one() -> Non
         assert len(found) == 3
         for one, other in zip(found, [*values, -values[place]], strict=True):
             np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("shape", [(), (3,), (2, 3), (2, 1, 3)])
+def test_an_input_of_undeclared_rank(shape: tuple[int, ...]) -> None:
+    """Beside a kernel, and as an output as it is."""
+    free = helper.make_tensor_type_proto(TensorProto.FLOAT, None)
+    made = session(
+        [
+            helper.make_node("Mul", ["w", "w"], ["z"]),
+            helper.make_node("Exp", ["w"], ["e"]),
+            helper.make_node("ReduceSum", ["e"], ["s"], keepdims=0),
+            helper.make_node("Mul", ["s", "x"], ["y"]),
+        ],
+        {"w": free, "x": FLOATS},
+        {"z": free, "y": FLOATS},
+    )
+    w = np.linspace(-1, 1, int(np.prod(shape)), dtype=np.float32).reshape(shape)
+    found = made.run({"w": w, "x": X})
+    np.testing.assert_allclose(found["z"], w * w)
+    assert found["z"].shape == shape
+    np.testing.assert_allclose(found["y"], np.exp(w).sum() * X, rtol=1e-6)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from argosy.ir.dim import DimLike
+from argosy.ir.dim import DimLike, dim_min
 from argosy.ir.dtype import FLOAT64, INT64
 from argosy.ir.module import Instruction, Value
 from argosy.ops.index import OneHot, Range
@@ -19,7 +19,7 @@ from argosy.ops.slicing import Pad, Slice
 from argosy.ops.view import Broadcast, Reshape, Squeeze, Unsqueeze
 from argosy.targets.cpu.codegen import scalar
 from argosy.targets.cpu.codegen.element import DeclinedError, Elements, axes_access, present
-from argosy.targets.cpu.codegen.steering import by_axis, names_axis
+from argosy.targets.cpu.codegen.steering import by_axis, check_axes, names_axis
 
 __all__ = ["ResultSizes", "frame_entries", "optional", "pad_amounts", "result_sizes", "slice_entries"]
 
@@ -84,6 +84,7 @@ def slice_entries(
     axes = elements.entries(op.axes, optional(instruction, 3)) or list(range(len(starts)))
     steps = elements.entries(op.steps, optional(instruction, 4)) or [1] * len(starts)
     rank = len(shape)
+    check_axes(elements, axes, rank, distinct=True)
     return (
         by_axis(elements, axes, starts, [0] * rank),
         by_axis(elements, axes, ends, shape),
@@ -106,12 +107,18 @@ def pad_amounts(elements: Elements, instruction: Instruction, op: Pad) -> tuple[
     axes = elements.entries(op.axes, optional(instruction, 3)) or list(range(rank))
     if len(pads) != 2 * len(axes):
         raise DeclinedError(f"{len(pads)} pads are given for {len(axes)} axes")
+    check_axes(elements, axes, rank, distinct=True)
     none: list[DimLike] = [0] * rank
     return by_axis(elements, axes, pads[: len(axes)], none), by_axis(elements, axes, pads[len(axes) :], none)
 
 
 def _pad(elements: Elements, instruction: Instruction, op: Pad) -> list[DimLike]:
     before, after = pad_amounts(elements, instruction, op)
+    text = elements.text
+    for a, b, size in zip(before, after, present(instruction, 0).shape, strict=True):
+        left = dim_min(a, 0) + size + dim_min(b, 0)
+        if not isinstance(left, int):
+            text.line(f"if ({text.dim(left)} < 0) argosy_fail(scratch, ARGOSY_SIZE, {text.dim(left)});")
     return [a + size + b for a, size, b in zip(before, present(instruction, 0).shape, after, strict=True)]
 
 
@@ -143,6 +150,7 @@ def _reshape(elements: Elements, instruction: Instruction, op: Reshape) -> list[
 
 def _squeeze(elements: Elements, instruction: Instruction, axes: list[DimLike]) -> list[DimLike]:
     text, shape = elements.text, present(instruction, 0).shape
+    check_axes(elements, axes, len(shape))
     kept, count = text.fresh("kept"), text.fresh("count")
     text.line(f"int64 {kept}[{len(shape) + 1}], {count} = 0;")
     for axis, size in enumerate(shape):
@@ -156,6 +164,7 @@ def _squeeze(elements: Elements, instruction: Instruction, axes: list[DimLike]) 
 def _unsqueeze(elements: Elements, instruction: Instruction, axes: list[DimLike]) -> list[DimLike]:
     text, shape = elements.text, present(instruction, 0).shape
     rank = instruction.result().rank
+    check_axes(elements, axes, rank, distinct=True)
     source, count = text.fresh("source"), text.fresh("count")
     sizes = ", ".join([*(text.dim(size) for size in shape), *["1"] * (rank - len(shape) + 1)])
     text.line(f"const int64 {source}[{rank + 1}] = {{{sizes}}};")

@@ -13,7 +13,7 @@ from argosy.targets.cpu.codegen.element import Elements, op_of, present
 from argosy.targets.cpu.codegen.kernel import Kernel
 from argosy.targets.cpu.codegen.op_kernel import OpKernel, dot_text
 from argosy.targets.cpu.codegen.reduction import fold_start, fold_step
-from argosy.targets.cpu.codegen.steering import names_axis
+from argosy.targets.cpu.codegen.steering import check_axes, names_axis
 
 __all__ = ["reduction_sizes", "steered_reduction", "total_type"]
 
@@ -30,6 +30,7 @@ def _masks(elements: Elements, instruction: Instruction) -> list[str]:
     """For each axis a C variable that says whether it is reduced."""
     op, rank = op_of(instruction, Reduce), present(instruction, 0).rank
     axes = elements.entries(op.axes, instruction.operands[1] if len(instruction.operands) > 1 else None) or []
+    check_axes(elements, axes, rank)
     everything = "0" if op.noop_with_empty_axes else "1"
     return [
         elements.text.let("int64", names_axis(elements, axes, axis, rank) if axes else everything)

@@ -8,7 +8,7 @@ from argosy.ir.dim import Dim, DimLike
 from argosy.ops.shapes import normalize_axis
 from argosy.targets.cpu.codegen.element import DeclinedError, Elements
 
-__all__ = ["by_axis", "known_axes", "names_axis"]
+__all__ = ["by_axis", "check_axes", "known_axes", "names_axis"]
 
 
 def known_axes(axes: Sequence[DimLike], rank: int) -> list[int] | None:
@@ -16,6 +16,20 @@ def known_axes(axes: Sequence[DimLike], rank: int) -> list[int] | None:
     if any(isinstance(axis, Dim) for axis in axes):
         return None
     return [normalize_axis(axis, rank) for axis in axes if isinstance(axis, int)]
+
+
+def check_axes(elements: Elements, axes: Sequence[DimLike], rank: int, *, distinct: bool = False) -> None:
+    """Report axes that there are not, and if they must be `distinct`, two that are one; known ones were checked."""
+    text = elements.text
+    late = [text.let("int64", text.dim(axis)) if isinstance(axis, Dim) else str(axis) for axis in axes]
+    for axis, name in zip(axes, late, strict=True):
+        if isinstance(axis, Dim):
+            text.line(f"if ({name} < -{rank} || {name} >= {rank}) argosy_fail(scratch, ARGOSY_INDEX, {name});")
+    for place, name in enumerate(late if distinct else ()):
+        for other in range(place):
+            if isinstance(axes[place], Dim) or isinstance(axes[other], Dim):
+                left, right = (f"({each} < 0 ? {each} + {rank} : {each})" for each in (name, late[other]))
+                text.line(f"if ({left} == {right}) argosy_fail(scratch, ARGOSY_VALUE, {name});")
 
 
 def names_axis(elements: Elements, axes: Sequence[DimLike], axis: int, rank: int) -> str:
