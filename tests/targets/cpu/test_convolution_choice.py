@@ -7,8 +7,9 @@ import pytest
 from argosy.ir.dim import DimLike, Symbol, symbol_dim
 from argosy.ir.dtype import FLOAT32
 from argosy.targets.cpu.arch import ARCHS
+from argosy.targets.cpu.codegen.conv_window import Window
 from argosy.targets.cpu.codegen.convolution_cost import direct_cycles, winograd_cycles
-from argosy.targets.cpu.codegen.direct_conv import Window, walks_panels_first
+from argosy.targets.cpu.codegen.direct_conv import fetches_rows_ahead, walks_panels_first
 from argosy.targets.cpu.codegen.products import plain
 from argosy.targets.cpu.codegen.tile import tile_for
 from argosy.targets.cpu.codegen.winograd import TRANSFORMS, Winograd
@@ -68,6 +69,27 @@ def test_panels_come_first_where_the_image_is_read_slowly_and_the_result_is_smal
     window = Window(*dims, (1, 1), (1, 1), (1, 1), (0, 0), (0, 0))
     tile = tile_for(arch, FLOAT32, outputs)
     assert walks_panels_first(window, tile, plain(FLOAT32), Blocked.bare(2), arch) is panels_first
+
+
+@pytest.mark.parametrize(
+    ("channels", "outputs", "size", "stride", "fetches"),
+    [
+        (128, 128, 56, 2, True),  # on Zen 4, milliseconds without and with: 2.24, 2.07
+        (256, 64, 56, 1, True),  # 0.99, 0.93
+        (48, 192, 56, 1, False),  # half of it would be in vain
+        (128, 32, 14, 1, False),  # all is at hand
+        (128, 32, SIZE, 1, True),
+    ],
+)
+def test_tiles_fetch_the_next_block_where_it_is_not_at_hand(
+    channels: int, outputs: int, size: DimLike, stride: int, fetches: bool
+) -> None:
+    arch = ARCHS["znver4"]
+    result = size // stride if isinstance(size, int) else size
+    dims = ((1, channels, size, size), (1, outputs, result, result))
+    window = Window(*dims, (1, 1), (stride, stride), (1, 1), (0, 0), (0, 0))
+    tile = tile_for(arch, FLOAT32, outputs)
+    assert fetches_rows_ahead(window, tile, plain(FLOAT32), Blocked.bare(2), arch) is fetches
 
 
 @pytest.mark.parametrize("level", sorted(ARCHS))

@@ -8,8 +8,8 @@ from argosy.ir.dtype import DType
 from argosy.ir.module import Module, Value
 from argosy.ops.shapes import product
 from argosy.targets.cpu.codegen import scalar
+from argosy.targets.cpu.codegen.conv_window import Channels, Window, panel_rows
 from argosy.targets.cpu.codegen.copying import decompose, share
-from argosy.targets.cpu.codegen.direct_conv import Channels, Window, panel_rows
 from argosy.targets.cpu.codegen.kernel import Kernel, KernelWriter, chunk_count
 from argosy.targets.cpu.codegen.products import Products
 from argosy.targets.cpu.codegen.short_panels import start_sums

@@ -16,7 +16,7 @@ from typing import Final
 
 from argosy.ir.dim import DimLike
 from argosy.targets.cpu.arch import CpuArch
-from argosy.targets.cpu.codegen.direct_conv import Channels, Window
+from argosy.targets.cpu.codegen.conv_window import Channels, Window
 from argosy.targets.cpu.codegen.tile import BLOCK, Tile, balanced
 from argosy.targets.cpu.codegen.winograd import Winograd
 

@@ -21,8 +21,8 @@ from argosy.targets.cpu.arch import CpuArch
 from argosy.targets.cpu.codegen import scalar
 from argosy.targets.cpu.codegen.blocked_elements import Image, store_pixel
 from argosy.targets.cpu.codegen.c_text import CText, axis_name
+from argosy.targets.cpu.codegen.conv_window import Window
 from argosy.targets.cpu.codegen.copying import decompose, share
-from argosy.targets.cpu.codegen.direct_conv import Window
 from argosy.targets.cpu.codegen.kernel import ENTRY, Kernel, KernelWriter, chunk_count
 from argosy.targets.cpu.codegen.reorder import zero_halo
 from argosy.targets.cpu.codegen.tile import balanced

@@ -144,13 +144,15 @@ def micro_function(
     depth: Depth,
     parameters: Sequence[str] = (),
     pitch: int | None = None,
+    *,
+    fetches_rows: bool = False,
 ) -> str:
     """A C function that fills a tile: `(a, b, tile, *parameters)`, the parameters int64.
 
     Row r reads `a` at `offsets[r]`. `tile` is `[rows][pitch]` vectors, by default no more than the tile's. The panel
     `b` is aligned to 64 bytes. With `RESUME` among the parameters it adds to what the tile holds where that is not 0;
     with those of `AHEAD`, it brings what will be read next into the second cache: loads that miss it would stop a
-    machine that waits for nothing else.
+    machine that waits for nothing else. So it does, where it `fetches_rows`, what its rows read of the next block.
     """
     left, right = scalar.storage_type(products.left), scalar.storage_type(products.right)
     vector = _VECTORS[products.sums.name]
@@ -178,6 +180,9 @@ def micro_function(
     if not ahead and not depth.taps and depth.plane == str(BLOCK):  # blocks that follow each other are one
         lines += _nest(products, depth, "0", "1", f"({depth.blocks}) * {BLOCK}", step, [])
     elif depth.blocks != "0":
+        if fetches_rows:
+            nearby = [f"    __builtin_prefetch(p + {depth.plane} + {offset}, 0, 2);" for offset in offsets]
+            ahead = [*ahead, *nearby]
         lines += _nest(products, depth, "0", depth.blocks, str(BLOCK), step, ahead)
     if depth.tail != "0":
         lines += _nest(products, depth, depth.blocks, f"{depth.blocks} + 1", depth.tail, step[:1], [])

@@ -28,8 +28,8 @@ from argosy.ir.types import TensorType
 from argosy.ops.shapes import product
 from argosy.targets.cpu.codegen.blocked_elements import Image, store_pixel
 from argosy.targets.cpu.codegen.c_text import CText
+from argosy.targets.cpu.codegen.conv_window import Window
 from argosy.targets.cpu.codegen.copying import share
-from argosy.targets.cpu.codegen.direct_conv import Window
 from argosy.targets.cpu.codegen.kernel import ENTRY, Kernel, KernelWriter, chunk_count
 from argosy.targets.cpu.codegen.products import plain
 from argosy.targets.cpu.codegen.reorder import zero_halo

@@ -10,6 +10,7 @@ from argosy.ir.dtype import FLOAT32, INT32
 from argosy.ir.module import Instruction, Module, Value
 from argosy.targets.cpu.codegen.blocked_elements import Image, images_of
 from argosy.targets.cpu.codegen.conv_packing import pack_weights
+from argosy.targets.cpu.codegen.conv_window import Channels, Window, source_of, weights_type
 from argosy.targets.cpu.codegen.convolution_cost import direct_cycles, winograd_cycles
 from argosy.targets.cpu.codegen.depthwise import (
     LONGEST,
@@ -19,7 +20,7 @@ from argosy.targets.cpu.codegen.depthwise import (
     pack_depthwise,
     sums_exactly,
 )
-from argosy.targets.cpu.codegen.direct_conv import Channels, Window, conv_kernel, source_of, weights_type
+from argosy.targets.cpu.codegen.direct_conv import conv_kernel
 from argosy.targets.cpu.codegen.element import DeclinedError, present
 from argosy.targets.cpu.codegen.kernel import Kernel
 from argosy.targets.cpu.codegen.part import part_of
