@@ -12,11 +12,12 @@ import pytest
 
 import argosy
 from argosy.artifact.plan import CallStep, StraightBlock
-from argosy.ir import Builder, Module, Program
+from argosy.ir import Builder, Env, Module, Program
 from argosy.ir.dtype import FLOAT32, dtype
+from argosy.ir.interpreter import Interpreter
 from argosy.ops.quantize import Dequantize
 from argosy.ops.recurrent import GATES, Recurrent
-from tests.targets.cpu.against_ref import check
+from tests.targets.cpu.against_ref import agree, check
 from tests.targets.cpu.loops import needs_compiler
 
 pytestmark = needs_compiler
@@ -172,3 +173,29 @@ def test_recurrent_weights_stay_in_codes(layer: Layer) -> None:
     assert max(floats) < size, held
     layer.arguments.clear()
     layer.check()
+
+
+@pytest.mark.parametrize("level", ["x86-64-v2", "x86-64-v3", "x86-64-v4"])
+@pytest.mark.parametrize("layer", [CODED[1], CODED[4]], ids=str)
+def test_codes_on_levels(level: str, layer: Layer) -> None:
+    """Levels without products of bytes agree with the interpreter too."""
+    layer.arguments.clear()
+    module = layer.module()
+    try:
+        session = argosy.Session(argosy.compile(Program(module), targets=(level,), strict=True), device="cpu")
+    except argosy.errors.DeviceError as refusal:
+        pytest.skip(str(refusal))
+    found = session.run(dict(zip(module.parameter_names, layer.arguments, strict=True)))
+    for name, value in zip(module.result_names, Interpreter(module).run(layer.arguments, Env()), strict=True):
+        agree(found[name], np.asarray(value), f"{level} {layer}")
+
+
+@pytest.mark.parametrize("special", [np.nan, np.inf, -np.inf, 1e33, 1e-38, 0.0])
+def test_codes_meet_states_of_every_size(special: float) -> None:
+    """States that are no finite numbers, that are huge, and of which one is far above the others."""
+    layer = Layer("gru", 80, 3, codes="int8", states=True, with_bias=False)
+    module = layer.module()
+    states = layer.arguments[-1]
+    states[0, 0, 5] = states[0, 1] = special
+    with np.errstate(all="ignore"):
+        check(module, [(layer.arguments, {})], str(special))

@@ -17,7 +17,7 @@ from typing import Final
 from argosy.ir.dtype import DTYPES, FLOAT32, INT32, DType
 from argosy.targets.cpu.arch import CpuArch
 
-__all__ = ["Products", "plain", "products_for"]
+__all__ = ["Products", "multiplies_bytes", "plain", "products_for"]
 
 _BFLOAT16: Final = DTYPES["bfloat16"]
 
@@ -65,6 +65,11 @@ def products_for(arch: CpuArch, left: DType, right: DType, sums: DType) -> Produ
         if text:
             return Products(left, right, sums, 2, function="dot_pairs", text=text)
     return plain(sums)
+
+
+def multiplies_bytes(arch: CpuArch) -> bool:
+    """Whether a level multiplies bytes without a sign with bytes with one, four at a time, by an instruction."""
+    return arch.has("avx512vnni") or arch.has("i8mm")
 
 
 def _bytes(arch: CpuArch, left: DType, right: DType) -> Products:

@@ -16,6 +16,8 @@ from argosy.targets.cpu.codegen import scalar
 from argosy.targets.cpu.codegen.activation import activation_text
 from argosy.targets.cpu.codegen.c_text import CText
 from argosy.targets.cpu.codegen.kernel import ENTRY
+from argosy.targets.cpu.codegen.products import Products
+from argosy.targets.cpu.codegen.recurrent_limbs import GROUP, LIMBS, panel_bytes
 from argosy.targets.cpu.codegen.tile import BLOCK
 
 __all__ = ["STATES", "Cell", "gate_groups", "step_function"]
@@ -45,6 +47,8 @@ class Cell:
     has_peepholes: bool
     coded: bool
     """Whether the recurrent weights are int8, their sums to be scaled."""
+    limbs: Products | None = None
+    """How codes are multiplied with the bytes of states; None where they become floats."""
 
     @property
     def gates(self) -> int:
@@ -60,6 +64,10 @@ class Cell:
     def width(self) -> int:
         """Numbers of a sequence's gates."""
         return self.panels * self.gates * BLOCK
+
+    def rows(self, gates: int) -> int:
+        """Recurrent weights of a direction, in the panels of so many gates."""
+        return self.panels * (panel_bytes(self.hidden, gates) if self.limbs else self.hidden * gates * BLOCK)
 
 
 def step_function(cell: Cell) -> str:
@@ -117,13 +125,59 @@ class _Step:
         """Sums `start + R state` of the panel at hand, for each sequence and gate of a group that begins at `first`."""
         if not self.cell.coded:
             return self._sums(rows, state, starts)
-        sums = self._sums(rows, state, [[f"({_VECTOR})0"] * len(line) for line in starts])
+        if self.cell.limbs:
+            sums = self._limb_sums(rows, state, len(starts[0]), self.cell.limbs.function)
+        else:
+            sums = self._sums(rows, state, [[f"({_VECTOR})0"] * len(line) for line in starts])
         places = [f"(panel * {self.cell.gates} + {first + gate}) * {BLOCK}" for gate in range(len(starts[0]))]
         scales = [self._vector(self._load("scales", place)) for place in places]
         return [
             [self._vector(f"muladd({total}, {scale}, {start})") for total, scale, start in zip(*line, strict=True)]
             for line in ((totals, scales, line) for totals, line in zip(sums, starts, strict=True))
         ]
+
+    def _split(self, state: str) -> None:
+        """Before the loop over panels: the bytes of the states that it reads."""
+        cell, padded = self.cell, self.cell.panels * BLOCK
+        if not cell.limbs:
+            return
+        self.text.line(f"float32 unit[{cell.sequences}];")
+        self.text.line(f"uint8 limbs[{cell.sequences}][{LIMBS * padded}] __attribute__((aligned(64)));")
+        for q in range(cell.sequences):
+            self.text.line(f"unit[{q}] = split({state}[{q}], limbs[{q}]);")
+
+    def _limb_sums(self, rows: str, state: str, gates: int, function: str) -> list[list[str]]:
+        """Sums `R state` of the panel at hand from the bytes of the states."""
+        text, cell = self.text, self.cell
+        padded, row = cell.panels * BLOCK, text.fresh("row")
+        start_of = f"{rows} + panel * {panel_bytes(cell.hidden, gates)}"
+        text.line(f"const int8 *{row} = {start_of};")
+        sums = [[[text.fresh("sum") for _ in range(LIMBS)] for _ in range(gates)] for _ in range(cell.sequences)]
+        for line in sums:
+            for gate, names in enumerate(line):
+                for limb, name in enumerate(names):
+                    start = f"((const uint32x16 *){row})[{gate}]" if limb == LIMBS - 1 else "0"
+                    text.line(f"uint32x16 {name} = {start};")
+        with text.loop("k", "0", str(-(-cell.hidden // GROUP))):
+            text.line(f"{row} += {gates * BLOCK * GROUP};")
+            for gate in range(gates):
+                text.line(f"const uint32x16 w{gate} = ((const uint32x16 *){row})[{gate}];")
+            for q, line in enumerate(sums):
+                for limb in range(LIMBS):
+                    text.line(f"const uint32x16 s{q}_{limb} = load_word(limbs[{q}] + {limb * padded} + {GROUP} * k);")
+                    for gate, names in enumerate(line):
+                        text.line(f"{names[limb]} = {function}(s{q}_{limb}, w{gate}, {names[limb]});")
+        found = []
+        for q, line in enumerate(sums):
+            totals = text.fresh("totals")
+            text.line(f"{_VECTOR} {totals}[{gates}];")
+            for gate, names in enumerate(line):
+                low, middle, high = (f"to_float((int32x16){name})" for name in names)
+                total = f"muladd({high}, ({_VECTOR})65536.0f, muladd({middle}, ({_VECTOR})256.0f, {low}))"
+                text.line(f"{totals}[{gate}] = {total} * unit[{q}];")
+            text.line(f"if (unit[{q}] != unit[{q}]) sum_floats({state}[{q}], {start_of}, {gates}, {totals});")
+            found.append([f"{totals}[{gate}]" for gate in range(gates)])
+        return found
 
     def _sums(self, rows: str, state: str, starts: list[list[str]]) -> list[list[str]]:
         text, cell = self.text, self.cell
@@ -195,6 +249,7 @@ class _Step:
 
     def rnn(self) -> None:
         cell, text = self.cell, self.text
+        self._split("h")
         with text.loop("panel", "0", str(cell.panels)):
             sums = self._products("rows0", "h", [[self._start(q, 0)] for q in range(cell.sequences)])
             for q, (total,) in enumerate(sums):
@@ -203,6 +258,7 @@ class _Step:
     def lstm(self) -> None:
         """Gates in the order i o f c."""
         cell, text = self.cell, self.text
+        self._split("h")
         with text.loop("panel", "0", str(cell.panels)):
             starts = [[self._start(q, gate) for gate in range(4)] for q in range(cell.sequences)]
             for q, sums in enumerate(self._products("rows0", "h", starts)):
@@ -227,6 +283,7 @@ class _Step:
         """Gates in the order z r h."""
         cell, text = self.cell, self.text
         late, count = not cell.op.linear_before_reset, range(cell.sequences)
+        self._split("h")
         with text.loop("panel", "0", str(cell.panels)):
             nothing = f"({_VECTOR})0"
             apart = [] if late else [self._hidden_bias(2) or nothing]
@@ -239,10 +296,17 @@ class _Step:
                 else:
                     self._mix(q, update, self._vector(f"{self._share(q, 2)} + {reset} * {sums[2]}"))
         if late:
-            with text.loop("panel", "0", str(cell.panels)):
-                late_sums = self._products("rows1", "c", [[self._start(q, 2)] for q in count], 2)
-                for q, (total,) in enumerate(late_sums):
-                    self._mix(q, self._old("kept", q), total)
+            with text.block(""):
+                self._late(count)
+
+    def _late(self, count: range) -> None:
+        """What a GRU adds of the states that its reset gates let through."""
+        cell, text = self.cell, self.text
+        self._split("c")
+        with text.loop("panel", "0", str(cell.panels)):
+            late_sums = self._products("rows1", "c", [[self._start(q, 2)] for q in count], 2)
+            for q, (total,) in enumerate(late_sums):
+                self._mix(q, self._old("kept", q), total)
 
     def _mix(self, q: int, update: str, total: str) -> None:
         fresh = self._activated(1, total)

@@ -23,6 +23,8 @@ from argosy.targets.cpu.codegen import scalar
 from argosy.targets.cpu.codegen.element import DeclinedError, op_of, present
 from argosy.targets.cpu.codegen.kernel import ENTRY, Kernel, KernelWriter, chunk_count
 from argosy.targets.cpu.codegen.loops import elementwise_kernel
+from argosy.targets.cpu.codegen.products import Products
+from argosy.targets.cpu.codegen.recurrent_limbs import LIMBS, limb_products, pack_limb_rows, split_text
 from argosy.targets.cpu.codegen.recurrent_panels import STATES, Cell, gate_groups, step_function
 from argosy.targets.cpu.codegen.tile import BLOCK
 from argosy.targets.cpu.lone_op import LoneOp
@@ -33,6 +35,8 @@ __all__ = ["PackedRecurrence"]
 
 _R, _BIAS, _LENGTHS, _INITIAL_H, _INITIAL_C, _PEEPHOLES, _SCALE = 2, 3, 4, 5, 6, 7, 8
 _MOST_SEQUENCES: Final = 6
+_MOST_STATES: Final = 1 << 12
+"""States of a sequence whose bytes lie on the stack, and whose sums with codes fit 32 bits."""
 
 
 @register_solution
@@ -87,7 +91,8 @@ class _Layer:
         hidden = self.value(2).shape[2]
         if not isinstance(hidden, int):
             raise DeclinedError("the hidden size is symbolic")
-        self.cell = Cell(self.op, hidden, self._sequences(), self.has(_BIAS), self.has(_PEEPHOLES), self.has(_SCALE))
+        coded, limbs = self.has(_SCALE), self._limbs(hidden)
+        self.cell = Cell(self.op, hidden, self._sequences(limbs), self.has(_BIAS), self.has(_PEEPHOLES), coded, limbs)
 
     def has(self, index: int) -> bool:
         """Whether an operand is given."""
@@ -101,12 +106,27 @@ class _Layer:
         """Which parameter of the module an operand is."""
         return sum(self.has(before) for before in range(index))
 
-    def _sequences(self) -> int:
+    def _limbs(self, hidden: int) -> Products | None:
+        """How codes are multiplied as they are, where the registers hold the sums of a sequence's bytes."""
+        row, width = self._row()
+        if (
+            not self.has(_SCALE)
+            or hidden > _MOST_STATES
+            or (LIMBS + 1) * row + width > self.problem.arch.vector_registers
+        ):
+            return None
+        return limb_products(self.problem.arch)
+
+    def _row(self) -> tuple[int, int]:
+        """The registers of a row of weights, and of a vector."""
+        width = max(1, BLOCK * FLOAT32.bits // self.problem.arch.vector_bits)
+        return width * max(len(group) for group in gate_groups(self.op)), width
+
+    def _sequences(self, limbs: Products | None) -> int:
         """How many sequences the registers hold beside a row of weights and a state."""
-        arch, batch = self.problem.arch, self.x.shape[1]
-        registers = max(1, BLOCK * FLOAT32.bits // arch.vector_bits)
-        row = registers * max(len(group) for group in gate_groups(self.op))
-        most = max(1, min((arch.vector_registers - row - registers) // row, _MOST_SEQUENCES))
+        (row, width), batch = self._row(), self.x.shape[1]
+        sums = row * LIMBS if limbs else row
+        most = max(1, min((self.problem.arch.vector_registers - row - width) // sums, _MOST_SEQUENCES))
         return ceildiv(batch, ceildiv(batch, most)) if isinstance(batch, int) and batch > 0 else most  # type: ignore[return-value]
 
     def shares(self) -> int:
@@ -126,6 +146,8 @@ class _Layer:
     def rows(self, gates: Sequence[int]) -> int:
         """The panels of R for some gates: `[directions, panels, hidden, gates, 16]`."""
         cell, op = self.cell, self.op
+        if cell.limbs:
+            return self._made(_R, *pack_limb_rows(op.directions, cell.gates, cell.hidden, tuple(gates)))
 
         def views(build: Builder, r: Value) -> Value:
             part = build.add(Slice((gates[0],), (gates[-1] + 1,), (1,), (1,)), r) if len(gates) < cell.gates else r
@@ -150,15 +172,19 @@ class _Layer:
 
     def _packed(self, index: int, shape: tuple[int, ...], views: Callable[[Builder, Value], Value]) -> int:
         """An operand, read as of that shape, in other places: once where it is a weight. All but codes is float32."""
-        operand, steps = self.value(index), self.steps
+        operand = self.value(index)
         build = Builder()
         value = views(build, build.parameter("x", TensorType(operand.dtype, shape)))
         if operand.dtype is not FLOAT32 and not (self.cell.coded and index == _R):
             value = build.convert(value, FLOAT32)
-        kernel, reads = elementwise_kernel(build.module({"y": value})), [steps.operand(self.place(index))]
+        return self._made(index, elementwise_kernel(build.module({"y": value})), value.tensor)
+
+    def _made(self, index: int, kernel: Kernel, kind: TensorType) -> int:
+        """What a kernel makes of an operand: once where it is a weight."""
+        steps, reads = self.steps, [self.steps.operand(self.place(index))]
         if steps.is_weight(self.place(index)):
-            return steps.prepared(kernel, reads, value.tensor)
-        buffer = steps.temporary(value.tensor)
+            return steps.prepared(kernel, reads, kind)
+        buffer = steps.temporary(kind)
         steps.call(kernel, reads, [buffer])
         return buffer
 
@@ -219,7 +245,7 @@ def _recurrence(layer: _Layer, kinds: Sequence[DType]) -> Kernel:
             for state, pointer in zip(("h", "c"), names.first, strict=True):
                 start = scalar.load(x.dtype, pointer, f"line * {cell.hidden} + k") if pointer else "0"
                 text.line(f"for (int64 k = 0; k < {padded}; ++k) {state}[q][k] = k < {cell.hidden} ? {start} : 0;")
-        rows = [f"{name} + direction * {cell.width // cell.gates * len(group) * cell.hidden}"
+        rows = [f"{name} + direction * {cell.rows(len(group))}"
                 for name, group in zip(names.rows, gate_groups(op), strict=True)]  # fmt: skip
         weights = ", ".join([
             *rows, *["0"] * (2 - len(rows)), f"{names.bias} + direction * {2 * cell.width}" if names.bias else "0",
@@ -254,7 +280,8 @@ def _recurrence(layer: _Layer, kinds: Sequence[DType]) -> Kernel:
                     text.line(f"{scalar.store(x.dtype, f'y{number}', last, f'{state}[q][k]')};")
     work = product(x.shape[:2]) * product(layer.value(2).shape)
     made = kernel.kernel(chunk_count(work, ceildiv(x.shape[1], many) * op.directions))
-    functions = [step_function(replace(cell, sequences=size)) for size in sorted({1, many})]
+    functions = [split_text(cell.limbs, cell.hidden)] if cell.limbs else []
+    functions += [step_function(replace(cell, sequences=size)) for size in sorted({1, many})]
     return replace(made, text="\n".join([*functions, made.text]))
 
 
