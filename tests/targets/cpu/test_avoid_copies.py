@@ -244,19 +244,35 @@ def halo(build: Builder, x: Value) -> Sequence[Value]:
     ],
 )  # fmt: skip
 def test_blocked(
-    net: Callable[[Builder, Value], Sequence[Value]], batch: int | None, calls: tuple[int, int, int], joined: int
+    net: Case, batch: int | None, calls: tuple[int, int, int], joined: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Blocks of channels lie side by side where there is one image; the planes of more images lie between them."""
     build = Builder()
     x = build.parameter("x", TensorType(FLOAT32, (batch or N, 16, 9, 10)))
     module = build.module({f"y{number}": value for number, value in enumerate(net(build, x))})
-    plan = plan_of(module)
+    with caplog.at_level(logging.INFO, "argosy.cpu"):
+        plan = plan_of(module)
     assert copies(plan) == calls
+    assert ("concat copies" in caplog.text) == (batch != 1)
     bases = {call.writes[0] for call in steps_in(plan.body) if isinstance(call, CallStep)}
     in_whole = [n for n, buffer in enumerate(plan.buffers) if buffer.base is not None and buffer.base not in bases]
     assert len(in_whole) == joined
     data = np.random.default_rng(0).standard_normal((batch or 2, 16, 9, 10)).astype(np.float32)
     check(module, [([data], {})])
+
+
+def test_workers_share_what_writes_into_a_whole() -> None:
+    """The same bits on three threads as on one, which agrees with the interpreter above."""
+    build = Builder()
+    x = build.parameter("x", TensorType(FLOAT32, (1, 16, 56, 40)))
+    y, z = dense(build, x)[0], halves(build, x)[0]
+    artifact = argosy.compile(Program(build.module({"y": y, "z": z})), targets=("cpu",), strict=True)
+    data = {"x": np.random.default_rng(0).standard_normal((1, 16, 56, 40)).astype(np.float32)}
+    alone, *shared = (argosy.Session(artifact, device="cpu", threads=threads) for threads in (1, 3, 3, 3))
+    expected = alone.run(data)
+    for session in shared:
+        for name, value in session.run(data).items():
+            np.testing.assert_array_equal(value, expected[name])
 
 
 def test_a_branch_copies_what_is_made_outside(caplog: pytest.LogCaptureFixture) -> None:
@@ -339,7 +355,7 @@ def draw_images(build: Builder, x: Value, draw: Callable[[int], int]) -> list[Va
             case 2:
                 values.append(build.pointwise(lambda v: v.max(0.0), pick))
             case 3:
-                first = 16 * draw(2)
+                first = 16 * draw(1 if pick.tensor.shape[1] == 16 else 2)
                 values.append(build.add(Slice((first,), (first + (16, 8, 30)[draw(3)],), (1,)), pick))
             case 4:
                 values.append(build.add(Pool("max", (3, 3), (1, 1), (1, 1, 1, 1), (1, 1)), pick))
@@ -366,14 +382,14 @@ def run_net(kind: str, seed: int) -> tuple[int, ...]:
 
 
 @pytest.mark.parametrize("kind", NETS)
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(5))
 def test_random_nets(kind: str, seed: int) -> None:
     run_net(kind, seed)
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("kind", NETS)
-@pytest.mark.parametrize("first", range(8, 208, 25))
+@pytest.mark.parametrize("first", range(5, 205, 25))
 def test_more_random_nets(kind: str, first: int) -> None:
     for seed in range(first, first + 25):
         run_net(kind, seed)

@@ -54,6 +54,7 @@ CASES: list[tuple[str, Sequence[int], Sequence[int], dict[str, Any]]] = [
     ("groups of 10", (1, 20, 14, 14), (30, 10, 3, 3), {"group": 2}),
     ("an image beyond the second cache", (1, 64, 60, 90), (40, 64, 3, 3), {"strides": 2}),
     ("weights beyond the second cache", (1, 260, 6, 6), (272, 260, 3, 3), {"pads": 1, "strides": 2}),
+    ("no channels", (1, 0, 7, 9), (16, 0, 3, 3), {"pads": 1}),
     ("no images", (0, 16, 8, 8), (16, 16, 3, 3), {}),
 ]
 SIZES = ("batch", "", "height", "width", "depth")

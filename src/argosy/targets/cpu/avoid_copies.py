@@ -6,6 +6,7 @@ result's buffer, a piece one of the operand's, and the call goes. Buffers are wr
 finds there what is to be found. What can't be a view is copied, and the log says why:
 
 - inputs, weights, and what is of a size that only the run tells;
+- operands that do not lie end to end: along an inner axis, channels of more than one image (`Kernel.apart`);
 - operands that the host writes, or another body;
 - operands that are a part of another whole already, or joined twice. The wholes of nested concatenations become one: a
   whole that is an operand, or whose operands all are, in its order, is itself a view of the larger one;
@@ -123,6 +124,8 @@ class _Views:
                 self._writers.setdefault(root, []).append((body, isinstance(step, CallStep)))
             if isinstance(step, CallStep):
                 kernel = kernels[step.entry]
+                if kernel.apart:
+                    log.info("concat copies: %s: %s", step.source, kernel.apart)
                 if kernel.joins:
                     parts = tuple((step.reads[number], count) for number, count in kernel.joins)
                     self.calls.append(_Join(step, step.writes[0], parts))

@@ -166,8 +166,10 @@ def blocked_concat(module: Module, operands: Sequence[Value], images: Mapping[st
         first = ceildiv(own[1], LANES) + first
         units = own[0] * ceildiv(own[1], LANES) * product(own[2:-1]) + units
     kernel = writer.kernel(chunk_count(product(shape), units))
-    if not equal(shape[0], 1) or any(image.layout != layout for image in images.values()):
-        return kernel
+    if not equal(shape[0], 1):
+        return replace(kernel, apart="the channels of more than one image lie apart")
+    if any(image.layout != layout for image in images.values()):
+        return replace(kernel, apart="the operands lie with other halos")
     width = layout.dtype.bits // 8
     sizes = [product((*layout.kind(operand.shape).shape, width)) for operand in operands]
     return replace(kernel, joins=tuple(enumerate(sizes)))

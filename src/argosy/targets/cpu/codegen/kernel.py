@@ -31,7 +31,8 @@ class Kernel:
     `symbols` are the program's symbols in the order of the block; `chunks` how many pieces the work is cut into;
     `scratch` bytes of scratch memory for each worker; `label` tells people what it does. The operands `in_place`, by
     number, may lie where the result goes: an element of one is read only for the result's element at its own place.
-    Where the only result is operands laid end to end, `joins` has them in order, each by its number and its bytes.
+    Where the only result is operands laid end to end, `joins` has them in order, each by its number and its bytes;
+    where they are joined in another way, `apart` says why.
     Where all results are pieces of operands, `pieces` has for each the operand's number and the byte where it begins.
     """
 
@@ -42,6 +43,7 @@ class Kernel:
     label: str = ""
     in_place: frozenset[int] = frozenset()
     joins: tuple[tuple[int, DimLike], ...] = ()
+    apart: str = ""
     pieces: tuple[tuple[int, DimLike], ...] = ()
 
     @property

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Final
 
+from argosy.ir.dim import equal
 from argosy.ir.dtype import FLOAT32, INT32
 from argosy.ir.module import Instruction, Module, Value
 from argosy.targets.cpu.codegen.blocked_elements import Image, images_of
@@ -65,6 +66,8 @@ class _BlockedConvolution(Solution):
     def applies(self, problem: Problem) -> str:
         anchor = problem.anchor_instruction
         kinds = [value.dtype for value in (*anchor.operands, anchor.result()) if value is not None]
+        if equal(present(anchor, 1).shape[1], 0):
+            return "it sums over no channels"
         try:
             codes = kinds[0] in BYTES and kinds[1] in BYTES and kinds[2:] == [INT32]
             floats = all(kind is FLOAT32 or (self.takes_short and kind.compute is FLOAT32) for kind in kinds)

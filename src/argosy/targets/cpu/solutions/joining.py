@@ -46,6 +46,8 @@ class ConcatCopies(Solution):
             width = max(result.dtype.bits, 8) // 8
             sizes = [product((*nest.extents, width)) for nest in nests]
             kernel = replace(kernel, joins=tuple(enumerate(sizes)))
+        else:
+            kernel = replace(kernel, apart="axes before the one that is joined are not of size 1")
         steps.call(kernel, [steps.operand(i) for i in range(len(problem.module.parameters))], [steps.result()])
 
 
