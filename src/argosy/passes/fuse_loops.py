@@ -9,7 +9,8 @@ group and the group can take it:
   dequantisations, for it is less to widen a code again than to store and load what it stands for;
 - an *anchor* (reduction, product, window) joins the group of what takes its result element by element;
 - *attention* is an anchor of several instructions: two products and the softmax between them. What it reads is read
-  many times over, so no more than views joins it, but for what changes the scores.
+  many times over, so no more than views joins it, but for what changes the scores;
+- with `rows`, what works on whole rows (norms, softmaxes) is one group, for a target that holds a row at once.
 
 Everything else stays as it is, and work on constants alone stays apart: it can be done once. Constants of one
 element move into the kernels.
@@ -34,6 +35,7 @@ from argosy.passes.manager import PassContext, register_pass
 from argosy.rewrite.attention import find_attentions
 from argosy.rewrite.codes import dequantized_matrix
 from argosy.rewrite.rebuild import map_bodies
+from argosy.rewrite.rows import find_rows
 
 __all__ = ["FuseLoops"]
 
@@ -58,6 +60,7 @@ class _Group:
         self.members = [root]
         self.anchor = anchor
         self.inner: frozenset[Instruction] = frozenset()
+        self.rows = False
 
 
 @register_pass
@@ -69,6 +72,7 @@ class FuseLoops:
     elementwise: frozenset[str] = ELEMENTWISE
     views: frozenset[str] = VIEWS
     anchors: frozenset[str] = ANCHORS
+    rows: bool = False
 
     def run(self, module: Module, context: PassContext) -> Module:
         """The module with its kernels fused; bodies of control ops too."""
@@ -83,6 +87,8 @@ class FuseLoops:
         apart = _defining(module)
         steady = _steady(module)
         attentions = {attention.product: attention.inner for attention in find_attentions(module)}
+        rows = find_rows(module) if self.rows else {}
+        inner = {root: own for root, own in rows.items() if not own & set().union(*attentions.values())}
         homes: dict[Instruction, _Group] = {}
         readers: dict[Instruction, list[_Group | None]] = {}
         roots: dict[Instruction, _Group] = {}
@@ -105,6 +111,9 @@ class FuseLoops:
                 if instruction in attentions and group is not None and not attentions[instruction] & (apart | steady):
                     group.inner = attentions[instruction]
                     homes |= dict.fromkeys(group.inner, group)
+                if instruction in inner and group is not None and not inner[instruction] & (apart | steady):
+                    group.rows = True
+                    homes |= dict.fromkeys(inner[instruction], group)
             for operand in instruction.operands:
                 if operand is not None:
                     readers.setdefault(operand.instruction, []).extend(joined)
@@ -146,7 +155,7 @@ class FuseLoops:
 
     def _takes(self, group: _Group, instruction: Instruction) -> bool:
         name = instruction.op.name
-        if not _ranked(instruction) or len(instruction.types) != 1:
+        if not _ranked(instruction) or len(instruction.types) != 1 or group.rows:
             return False
         if name in self.elementwise:
             if group.inner and _is_scaled(instruction):

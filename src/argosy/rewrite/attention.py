@@ -93,7 +93,7 @@ def _attention(
     results: set[Instruction],
 ) -> Attention | None:
     weights = product.operands[0]
-    if weights is None or not _is_product(product) or weights.dtype is not FLOAT32:
+    if weights is None or not _is_product(product) or not weights.dtype.is_float or weights.dtype.bits > FLOAT32.bits:
         return None
     rows = _Rows(product)
     softmax, inside, reader = weights.instruction, set[Instruction](), product
@@ -166,6 +166,7 @@ def _scaled_rows(step: Instruction) -> Value | None:
     linear = {
         "mul": args.count(place) == 1,
         "div": args[0] == place and args.count(place) == 1,
+        "convert": True,  # to a short float, in which products take them
         "select": args[0] != place and any(args[i] == place and is_zero(args[3 - i]) for i in (1, 2) if len(args) == 3),
     }
     return operands[place] if linear.get(formula.primitive, False) else None

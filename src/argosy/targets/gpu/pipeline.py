@@ -15,6 +15,7 @@ from argosy.passes.hoist_constant_steps import HoistConstantSteps
 from argosy.passes.lower_einsum import LowerEinsum
 from argosy.passes.lower_precision import LowerPrecision
 from argosy.passes.manager import Phase
+from argosy.passes.store_short import StoreShort
 
 __all__ = ["pipeline"]
 
@@ -32,4 +33,7 @@ def pipeline(options: CompileOptions) -> Sequence[Phase]:
     if options.precision in _SHORT:
         lower = LowerPrecision(_SHORT[options.precision], weights_only=False)
         phases.append(Phase("short", (lower, FoldConstants(dequantizes=True), EliminateCommon())))
-    return (*phases, Phase("fuse", (FuseLoops(),)))
+    fuse = Phase("fuse", (FuseLoops(rows=True),))
+    if options.precision not in _SHORT:
+        return (*phases, fuse)
+    return (*phases, fuse, Phase("stores", (StoreShort(_SHORT[options.precision]),)))

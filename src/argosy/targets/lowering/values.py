@@ -7,6 +7,7 @@ from argosy.ir.module import Instruction, Module, Parameter, Value
 from argosy.ir.types import TensorType, Type
 from argosy.passes.fuse_loops import ANCHORS
 from argosy.rewrite.attention import find_attentions
+from argosy.rewrite.rows import find_rows
 
 __all__ = ["anchor_of", "in_bytes", "in_memory", "is_numeric", "lone_module", "readers_of"]
 
@@ -41,8 +42,10 @@ def anchor_of(module: Module) -> tuple[str, Instruction | None]:
     """By what name the solutions know the anchor of a fused module, and the instruction: the last one of attention."""
     for attention in find_attentions(module):
         return "attention", attention.product
-    found = next((i for i in module.instructions if i.op.name in ANCHORS), None)
-    return ("", None) if found is None else (found.op.name, found)
+    found = [instruction for instruction in module.instructions if instruction.op.name in ANCHORS]
+    if found and module.results[0].instruction in find_rows(module):
+        return ("rows", module.results[0].instruction)
+    return (found[0].op.name, found[0]) if found else ("", None)
 
 
 def lone_module(instruction: Instruction) -> Module:

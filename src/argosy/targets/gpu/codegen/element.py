@@ -70,7 +70,8 @@ class Elements:
         self.masks: list[tuple[str, frozenset[str]]] = []
         self.given: dict[Value, str] = {}
         self.flat: tuple[DimLike, str] | None = None
-        self.may_fail = False
+        self.row: tuple[str, str, tuple[DimLike, ...]] | None = None
+        """Of a kernel that holds whole rows: the shape of its block, the mask of the elements in it, and their dims."""
         self._scopes: list[dict[tuple[Value, Access], str]] = [{}]
 
     @contextmanager

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from argosy.targets.gpu.codegen.kernel import Kernel
 from argosy.targets.gpu.codegen.loops import elementwise_kernel
 from argosy.targets.gpu.codegen.reduction import reduction_kernel
+from argosy.targets.gpu.codegen.rows import rows_kernel
 from argosy.targets.gpu.codegen.softmax import softmax_kernel
 from argosy.targets.gpu.solution import Problem, Solution, Steps, register_solution
 
@@ -50,6 +51,17 @@ class Reduction(OneKernel):
 
     def kernel(self, problem: Problem) -> Kernel:
         return reduction_kernel(problem.module, problem.anchor_instruction, problem.orders, problem.order)
+
+
+@register_solution
+class Rows(OneKernel):
+    """Norms and softmaxes with what is element-wise around them."""
+
+    name = "rows"
+    anchors: ClassVar = frozenset({"rows"})
+
+    def kernel(self, problem: Problem) -> Kernel:
+        return rows_kernel(problem.module, problem.orders, problem.order)
 
 
 @register_solution
