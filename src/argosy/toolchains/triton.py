@@ -19,8 +19,8 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -170,15 +170,15 @@ def _key(source: TritonSource, target: GpuCode, version: str) -> str:
     return hashlib.sha256(json.dumps(texts).encode()).hexdigest()
 
 
-@dataclass(slots=True)
 class _Crew:
     """Workers that share a queue of jobs; each thread feeds one process, and starts it anew when it died."""
 
-    target: GpuCode
-    limits: Limits
-    sources: dict[str, TritonSource]
-    done: dict[str, CompiledKernel | Refused] = field(default_factory=dict)
-    fault: BaseException | None = None
+    def __init__(self, target: GpuCode, limits: Limits, sources: Mapping[str, TritonSource]) -> None:
+        self.target = target
+        self.limits = limits
+        self.sources = sources
+        self.done: dict[str, CompiledKernel | Refused] = {}
+        self.fault: BaseException | None = None
 
     def run(self, workers: int) -> dict[str, CompiledKernel | Refused]:
         """All answers, by key."""

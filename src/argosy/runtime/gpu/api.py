@@ -11,7 +11,7 @@ from ctypes import POINTER, c_char_p, c_int, c_size_t, c_ubyte, c_uint, c_ulongl
 from dataclasses import dataclass
 from typing import Any, Final
 
-__all__ = ["ATTRIBUTES", "FUNCTIONS", "Api", "Function"]
+__all__ = ["ATTRIBUTES", "FUNCTIONS", "Api", "DriverError", "Function"]
 
 _Handle = c_void_p
 _Address = c_ulonglong

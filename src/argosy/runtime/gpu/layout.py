@@ -25,7 +25,7 @@ _LONGEST: Final = 2**31 - 1
 _WIDEST: Final = 65535
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class DeviceHoldings:
     """What stays for the life of a session: the device, kernels by code object, addresses of weights by root."""
 

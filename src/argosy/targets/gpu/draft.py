@@ -15,7 +15,7 @@ from argosy.targets.gpu.codegen.kernel import Kernel
 from argosy.targets.gpu.codegen.loops import elementwise_kernel
 from argosy.targets.gpu.solution import Order
 
-__all__ = ["Draft", "Lowering", "Place"]
+__all__ = ["Draft", "Lowering", "Place", "copy_kernel"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class Lowering(Protocol):
         ...
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Draft:
     """What the steps of one instruction are written into. `at_load` says that they run once, at load."""
 

@@ -18,12 +18,13 @@ from argosy.ir.dtype import FLOAT32, INT32, DType
 from argosy.ir.module import Instruction, Module, Value
 from argosy.ops.shapes import product
 from argosy.targets.gpu.codegen import scalar
+from argosy.targets.gpu.codegen.declined import DeclinedError
 from argosy.targets.gpu.codegen.element import axes_access, present
 from argosy.targets.gpu.codegen.kernel import Kernel, KernelWriter, Launch
 from argosy.targets.gpu.codegen.loops import decompose
 from argosy.targets.gpu.codegen.text import axis_name
 
-__all__ = ["Tile", "accumulator", "dot_kernel", "in_matrix", "multiply", "operand_types"]
+__all__ = ["DotShape", "Tile", "accumulator", "dot_kernel", "in_matrix", "multiply", "operand_types", "shape_of"]
 
 Order = tuple[int, ...] | None
 
@@ -92,7 +93,8 @@ def accumulator(left: DType, right: DType, result: DType) -> DType:
 def multiply(left: str, right: str, total: str, kinds: tuple[DType, DType], *, tf32: bool) -> str:
     """`total` plus the product of two tiles, by matrix instructions."""
     kind = operand_types(*kinds)
-    assert kind is not None  # noqa: S101 - asked before
+    if kind is None:
+        raise DeclinedError(f"no matrix instruction multiplies {kinds[0]} and {kinds[1]}")
     own = scalar.tl_type(kind)
     precision = ', input_precision="tf32"' if tf32 else ', input_precision="ieee"'
     sums = "tl.int32" if kind.is_integer else "tl.float32"

@@ -26,7 +26,7 @@ from argosy.targets.gpu.codegen.element import axes_access, op_of, present
 from argosy.targets.gpu.codegen.kernel import Kernel, KernelWriter, Launch
 from argosy.targets.gpu.codegen.loops import decompose
 
-__all__ = ["Rows", "reduced_axes", "reduction_kernel"]
+__all__ = ["Rows", "fold_start", "fold_step", "reduced_axes", "reduction_kernel", "rows_of"]
 
 _TILE: Final = 2048
 """Elements of a tile: 16 to a thread of 4 warps."""

@@ -11,7 +11,7 @@ from argosy.targets.gpu.codegen.element import op_of, present, split_access
 from argosy.targets.gpu.codegen.joining import place_kernel, take_kernel
 from argosy.targets.gpu.solution import Problem, Solution, Steps, register_solution
 
-__all__: list[str] = []
+__all__ = ["Concatenation", "Splitting"]
 
 
 @register_solution

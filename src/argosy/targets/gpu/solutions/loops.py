@@ -12,7 +12,7 @@ from argosy.targets.gpu.codegen.rows import rows_kernel
 from argosy.targets.gpu.codegen.softmax import softmax_kernel
 from argosy.targets.gpu.solution import Problem, Solution, Steps, register_solution
 
-__all__ = ["OneKernel"]
+__all__ = ["Elementwise", "OneKernel", "Reduction", "Rows", "SoftmaxRows"]
 
 
 class OneKernel(Solution):

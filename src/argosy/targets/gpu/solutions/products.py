@@ -15,7 +15,7 @@ from argosy.targets.gpu.codegen.product import Tile, dot_kernel, in_matrix, shap
 from argosy.targets.gpu.solution import Order, Problem, Solution, Steps, register_solution
 from argosy.targets.gpu.solutions.windows import last_channels
 
-__all__: list[str] = []
+__all__ = ["FlashAttention", "MatrixConvolution", "MatrixProduct"]
 
 
 @dataclass(frozen=True, slots=True)

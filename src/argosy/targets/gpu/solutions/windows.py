@@ -9,7 +9,7 @@ from argosy.targets.gpu.codegen.window import pool_kernel, window_kernel
 from argosy.targets.gpu.solution import Order, Problem, register_solution
 from argosy.targets.gpu.solutions.loops import OneKernel
 
-__all__: list[str] = []
+__all__ = ["Pooling", "WindowConvolution", "last_channels"]
 
 
 def last_channels(problem: Problem, index: int) -> Order:
