@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from argosy.ir.builder import Builder
 from argosy.ir.module import Instruction, Module, Value
 
-__all__ = ["Part", "part_of"]
+__all__ = ["Part", "append", "part_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,3 +34,18 @@ def part_of(module: Module, values: Sequence[Value], cut: Collection[Instruction
     inner = tuple(instruction for instruction in module.instructions if instruction in needed)
     names = tuple(f"y{index}" for index in range(len(values)))
     return Part(Module(module.name, parameters, inner, tuple(values), names), tuple(kept))
+
+
+def append(build: Builder, module: Module, values: dict[Value, Value]) -> None:
+    """Append a module to one in the making: its parameters, but for those among `values`, and its instructions.
+
+    `values` get what everything of the module has become.
+    """
+    for parameter in module.parameters:
+        if parameter.result() not in values:
+            values[parameter.result()] = build.parameter(parameter.names[0], parameter.types[0])
+    for instruction in module.instructions:
+        if instruction in module.parameters:
+            continue
+        operands = [None if operand is None else values[operand] for operand in instruction.operands]
+        values.update(zip(instruction.results, build.keep(instruction, operands), strict=True))

@@ -295,6 +295,7 @@ class TransposedConvolution(_BlockedConvolution):
     name = "transposed convolution"
     anchors = frozenset({"conv_transpose"})
     rank = 1
+    takes_short = True
 
     def declines(self, problem: Problem) -> str:
         return "" if Scatter.of(problem.anchor_instruction).halo else "it has no halo"

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from argosy.ir.builder import Builder
-from argosy.ir.module import Value
 from argosy.targets.cpu.codegen.kernel import Kernel
 from argosy.targets.cpu.codegen.loops import elementwise_kernel
-from argosy.targets.cpu.codegen.part import part_of
+from argosy.targets.cpu.codegen.part import append, part_of
 from argosy.targets.cpu.codegen.product_loops import conv_loops, conv_transpose_loops
 from argosy.targets.cpu.solution import OneKernel, Problem, Solution, Steps, register_solution
 from argosy.targets.cpu.solutions.inner_steps import lower_inner
@@ -33,16 +32,10 @@ class ConvolutionApart(Solution):
         made = lower_inner(alone.module, anchor, problem, steps, alone.parameters)
         rest = part_of(module, [module.results[0]], {anchor})
         build = Builder("rest")
-        values: dict[Value, Value] = {
-            parameter.result(): build.parameter(parameter.names[0], parameter.types[0])
-            for parameter in rest.module.parameters
-        }
-        values[anchor.result()] = build.parameter("made", anchor.types[0])
-        for instruction in rest.module.instructions:
-            operands = [None if operand is None else values[operand] for operand in instruction.operands]
-            values.update(zip(instruction.results, build.keep(instruction, operands), strict=True))
+        values = {anchor.result(): build.parameter("made", anchor.types[0])}
+        append(build, rest.module, values)
         kernel = elementwise_kernel(build.module({"y": values[module.results[0]]}))
-        steps.call(kernel, [*(steps.operand(index) for index in rest.parameters), made], [steps.result()])
+        steps.call(kernel, [made, *(steps.operand(index) for index in rest.parameters)], [steps.result()])
 
 
 @register_solution
