@@ -85,7 +85,7 @@ def line_kernel(module: Module, anchor: Instruction, x: Value, lines: Lines) -> 
             text.line(f"const int64 first = min_int64(next, {text.dim(height - lines.rows)});")
             _parts(writer, anchor, lines, calls, bias=bias)
     work = floordiv(product(shape) * lines.depth, BLOCK)
-    kernel = writer.kernel(chunk_count(work, total), lines.channels * lines.plane * 4)
+    kernel = writer.kernel(chunk_count(work, total), lines.scratch)
     return replace(kernel, text=functions + kernel.text)
 
 

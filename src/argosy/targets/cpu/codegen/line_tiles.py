@@ -38,7 +38,7 @@ class Lines:
 
     @staticmethod
     def of(window: Window, arch: CpuArch) -> Lines:
-        """The tile that costs the least. Raises DeclinedError where channels have no known number."""
+        """The tile that costs the least. Raises DeclinedError where channels are unknown or too many."""
         if any(not isinstance(count, int) for count in (window.source[1], window.result[1])):
             raise DeclinedError("its channels are of symbolic number")
         registers = max(1, BLOCK * FLOAT32.bits // arch.vector_bits)
@@ -49,7 +49,10 @@ class Lines:
 
         each = window.result[1] // window.group if isinstance(window.result[1], int) else 1
         tiles = [tile(outputs) for outputs in range(1, max(1, min(each, _MOST_OUTPUTS)) + 1)]
-        return min(tiles, key=lambda lines: lines.cycles)
+        best = min(tiles, key=lambda lines: lines.cycles)
+        if best.scratch > arch.second_cache:
+            raise DeclinedError("a patch of its image does not fit the second cache")
+        return best
 
     @property
     def channels(self) -> int:
@@ -130,6 +133,11 @@ class Lines:
     def plane(self) -> int:
         """Pixels of a channel of a patch."""
         return self.pitch * math.prod(lines for lines, _, _ in self.patch)
+
+    @property
+    def scratch(self) -> int:
+        """Bytes of a patch."""
+        return 4 * self.channels * self.plane
 
     @property
     def cycles(self) -> int:

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Final
 from argosy.ir.dim import equal
 from argosy.ir.dtype import FLOAT32, INT32
 from argosy.ir.module import Instruction, Module, Value
+from argosy.ir.types import TensorType
 from argosy.targets.cpu.codegen.blocked_elements import Image, images_of
 from argosy.targets.cpu.codegen.conv_packing import pack_weights
 from argosy.targets.cpu.codegen.conv_window import Channels, Window, source_of, weights_type
@@ -91,8 +92,8 @@ class _BlockedConvolution(Solution):
         """The layout, with its halo, in which the kernel reads the image."""
         raise NotImplementedError
 
-    def weights(self, problem: Problem, config: Any, steps: Steps) -> int:
-        """The buffer of the packed weights."""
+    def pack(self, problem: Problem, config: Any, module: Module, weight: Value) -> tuple[Kernel, TensorType]:
+        """The kernel that packs the weights, which `module` computes, and the type of what it makes."""
         raise NotImplementedError
 
     def kernel(
@@ -123,7 +124,9 @@ class _BlockedConvolution(Solution):
             buffer = planar_image(steps, module, x, need)
         else:
             buffer, source = image(steps, module, x, need, problem.layouts)
-        temporaries = [buffer, self.weights(problem, config, steps)]
+        weight = present(anchor, 1)
+        part = part_of(module, [weight])
+        temporaries = [buffer, packed(steps, part, *self.pack(problem, config, part.module, weight))]
         bias = anchor.operands[2] if len(anchor.operands) > 2 else None
         if bias is not None:
             temporaries.append(packed_bias(steps, module, bias, rank))
@@ -164,13 +167,11 @@ class DirectConvolution(_BlockedConvolution):
     def halo(self, problem: Problem, config: Tile) -> Blocked | Planar:
         return replace(Window.of(problem.anchor_instruction).halo, dtype=_products(problem).left)
 
-    def weights(self, problem: Problem, config: Tile, steps: Steps) -> int:
-        weight = present(problem.anchor_instruction, 1)
-        part = part_of(problem.module, [weight])
+    def pack(self, problem: Problem, config: Tile, module: Module, weight: Value) -> tuple[Kernel, TensorType]:
         window, lanes = Window.of(problem.anchor_instruction), self.halo(problem, config).lanes
         products = _products(problem)
-        kind = weights_type(window, weight.shape[0], config, products)
-        return packed(steps, part, pack_weights(part.module, weight, window, config, products, lanes), kind)
+        kernel = pack_weights(module, weight, window, config, products, lanes)
+        return kernel, weights_type(window, weight.shape[0], config, products)
 
     def kernel(
         self, problem: Problem, config: Tile, module: Module, source: Blocked | Planar, images: dict[str, Image],
@@ -231,11 +232,8 @@ class DepthwiseConvolution(_BlockedConvolution):
     def halo(self, problem: Problem, config: int) -> Blocked:
         return Window.of(problem.anchor_instruction).halo
 
-    def weights(self, problem: Problem, config: int, steps: Steps) -> int:
-        weight = present(problem.anchor_instruction, 1)
-        part = part_of(problem.module, [weight])
-        kind = depthwise_type(Window.of(problem.anchor_instruction))
-        return packed(steps, part, pack_depthwise(part.module, weight), kind)
+    def pack(self, problem: Problem, config: int, module: Module, weight: Value) -> tuple[Kernel, TensorType]:
+        return pack_depthwise(module, weight), depthwise_type(Window.of(problem.anchor_instruction))
 
     def kernel(
         self, problem: Problem, config: int, module: Module, source: Blocked, images: dict[str, Image], layout: Blocked
@@ -276,10 +274,8 @@ class WinogradConvolution(_BlockedConvolution):
     def halo(self, problem: Problem, config: Winograd) -> Blocked:
         return config.halo
 
-    def weights(self, problem: Problem, config: Winograd, steps: Steps) -> int:
-        weight = present(problem.anchor_instruction, 1)
-        part = part_of(problem.module, [weight])
-        return packed(steps, part, pack_winograd(part.module, weight, config), winograd_type(config))
+    def pack(self, problem: Problem, config: Winograd, module: Module, weight: Value) -> tuple[Kernel, TensorType]:
+        return pack_winograd(module, weight, config), winograd_type(config)
 
     def kernel(
         self, problem: Problem, config: Winograd, module: Module, source: Blocked, images: dict[str, Image],
@@ -306,11 +302,9 @@ class TransposedConvolution(_BlockedConvolution):
     def halo(self, problem: Problem, config: Tile) -> Blocked:
         return Scatter.of(problem.anchor_instruction).halo
 
-    def weights(self, problem: Problem, config: Tile, steps: Steps) -> int:
-        weight = present(problem.anchor_instruction, 1)
-        part = part_of(problem.module, [weight])
+    def pack(self, problem: Problem, config: Tile, module: Module, weight: Value) -> tuple[Kernel, TensorType]:
         scatter = Scatter.of(problem.anchor_instruction)
-        return packed(steps, part, pack_scatter(part.module, weight, scatter, config), scatter_type(scatter, config))
+        return pack_scatter(module, weight, scatter, config), scatter_type(scatter, config)
 
     def kernel(
         self, problem: Problem, config: Tile, module: Module, source: Blocked, images: dict[str, Image], layout: Blocked
