@@ -149,3 +149,22 @@ def test_any_convolution(problem: dict[str, Any]) -> None:
 @settings(max_examples=600, deadline=None, suppress_health_check=list(HealthCheck))
 def test_many_convolutions(problem: dict[str, Any]) -> None:
     agree_with_onnxruntime(problem)
+
+
+WAYS: list[tuple[list[int], list[int], int, str]] = [
+    ([1, 64, 40, 40], [1, 64, 3, 3], 1, "line"),
+    ([1, 24, 40, 40], [24, 2, 3, 3], 12, "line"),
+    ([1, 64, 40, 40], [128, 1, 3, 3], 64, "line"),
+    ([1, 64, 40, 40], [64, 64, 1, 1], 1, "direct"),
+    ([1, 96, 1, 1], [24, 96, 1, 1], 1, "direct"),
+]
+
+
+@pytest.mark.parametrize(("x", "weight", "group", "way"), WAYS, ids=[str(case[:3]) for case in WAYS])
+def test_lines_are_taken_where_blocks_would_be_padding(x: list[int], weight: list[int], group: int, way: str) -> None:
+    build = Builder()
+    given = build.tensor_parameter("x", "float32", x)
+    made = build.add(convolution(4, {"group": group}), given, build.constant(weights(weight)))
+    artifact = argosy.compile(argosy.ir.Program(build.module({"y": made})), targets=("cpu",), strict=True)
+    kernel = "x".join(map(str, weight[2:]))
+    assert f"conv{kernel}_{way}" in kernel_names(artifact)

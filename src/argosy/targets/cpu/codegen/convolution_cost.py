@@ -17,10 +17,11 @@ from typing import Final
 from argosy.ir.dim import DimLike
 from argosy.targets.cpu.arch import CpuArch
 from argosy.targets.cpu.codegen.conv_window import Channels, Window
+from argosy.targets.cpu.codegen.line_tiles import Lines
 from argosy.targets.cpu.codegen.tile import BLOCK, Tile, balanced
 from argosy.targets.cpu.codegen.winograd import Winograd
 
-__all__ = ["direct_cycles", "winograd_cycles"]
+__all__ = ["direct_cycles", "line_cycles", "winograd_cycles"]
 
 _FROM_MEMORY: Final = 4
 """Bytes a cycle."""
@@ -66,6 +67,11 @@ def direct_cycles(window: Window, tile: Tile, arch: CpuArch) -> int:
     count = _size(window.result[0]) * -(-math.prod(outer) // lines)
     work = panels * count * _tiles(width * lines, tile, steps, arch)
     return max(work, _waiting(panels * tile.columns * steps * 4, 1, arch))
+
+
+def line_cycles(lines: Lines, arch: CpuArch) -> int:
+    """Cycles of a convolution along lines."""
+    return max(lines.cycles, _waiting(lines.window.group * lines.each * lines.depth * 4, 1, arch))
 
 
 def winograd_cycles(winograd: Winograd, arch: CpuArch) -> int:

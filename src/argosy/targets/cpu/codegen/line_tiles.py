@@ -10,7 +10,7 @@ from argosy.ir.dim import Dim, DimLike
 from argosy.ir.dtype import FLOAT32
 from argosy.ir.types import TensorType
 from argosy.targets.cpu.arch import CpuArch
-from argosy.targets.cpu.codegen.direct_conv import Window
+from argosy.targets.cpu.codegen.conv_window import Window
 from argosy.targets.cpu.codegen.element import DeclinedError
 from argosy.targets.cpu.codegen.tile import BLOCK, balanced
 
@@ -35,6 +35,8 @@ class Lines:
     vectors: int
     registers: int
     """Registers to a vector."""
+    multiply_adds: int
+    """Those of a register that the level begins in a cycle."""
 
     @staticmethod
     def of(window: Window, arch: CpuArch) -> Lines:
@@ -45,7 +47,7 @@ class Lines:
 
         def tile(outputs: int) -> Lines:
             vectors = (arch.vector_registers - 2) // (registers * (outputs + 1))
-            return Lines(window, outputs, max(1, min(vectors, _MOST_VECTORS)), registers)
+            return Lines(window, outputs, max(1, min(vectors, _MOST_VECTORS)), registers, arch.multiply_adds)
 
         each = window.result[1] // window.group if isinstance(window.result[1], int) else 1
         tiles = [tile(outputs) for outputs in range(1, max(1, min(each, _MOST_OUTPUTS)) + 1)]
@@ -148,8 +150,9 @@ class Lines:
         tiles = batch * parts * -(-math.prod(outer) // self.rows)
         pieces = balanced(self.each, self.outputs)[0]
         outputs = -(-self.each // pieces)
-        step = max(outputs * vectors * self.registers, 2 * vectors * self.registers + outputs, _MOST_VECTORS)
-        return tiles * self.window.group * pieces * (self.depth * step // 2 + _CALL + 4 * vectors * outputs)
+        step = 2 * max(outputs, 2) * vectors * self.registers // self.multiply_adds + outputs
+        tile = self.depth * max(step, _MOST_VECTORS) // 2 + _CALL + 4 * vectors * outputs
+        return tiles * self.window.group * pieces * tile
 
     @staticmethod
     def _known(size: DimLike) -> int:

@@ -9,9 +9,10 @@ from argosy.ir.dim import Dim
 from argosy.ir.dtype import FLOAT32
 from argosy.ir.module import Parameter
 from argosy.ir.types import Dims
-from argosy.targets.cpu.codegen.convolution_cost import direct_cycles
+from argosy.ops.shapes import product
+from argosy.targets.cpu.codegen.convolution_cost import direct_cycles, line_cycles
 from argosy.targets.cpu.codegen.depthwise import LONGEST
-from argosy.targets.cpu.codegen.direct_conv import Window, source_of
+from argosy.targets.cpu.codegen.conv_window import Window, source_of
 from argosy.targets.cpu.codegen.element import DeclinedError, present
 from argosy.targets.cpu.codegen.line_conv import line_kernel, pack_lines
 from argosy.targets.cpu.codegen.line_tiles import Lines, lines_type
@@ -23,10 +24,12 @@ from argosy.targets.cpu.solutions.blocked_steps import packed, packed_bias
 
 __all__ = ["LineConvolution"]
 
-_BLOCKING: Final = 10
+_BLOCKING: Final = 20
 """Cycles to bring 16 numbers into blocks, or back."""
-_COPYING: Final = 6
+_COPYING: Final = 10
 """Cycles to copy 16 numbers in their order."""
+_MARGIN: Final = 1.25
+"""How much faster lines must be: what the neighbours of an op save that stays in blocks is not known."""
 _PIXELS: Final = 28
 
 
@@ -47,6 +50,9 @@ class LineConvolution(Solution):
             lines = Lines.of(Window.of(anchor), problem.arch)
         except DeclinedError as declined:
             return str(declined)
+        pixels = product(lines.window.result[2:])
+        if isinstance(pixels, int) and pixels < BLOCK:
+            return "its image is smaller than a vector"
         return self._costs(problem, lines, blocked_result=False)
 
     def lower(self, problem: Problem, config: Any, steps: Steps) -> None:
@@ -72,11 +78,11 @@ class LineConvolution(Solution):
         image, made = _vectors(window.source), _vectors(window.result)
         index = problem.module.parameters.index(x.instruction) if isinstance(x.instruction.op, Parameter) else None
         lies_blocked = index is not None and bool(problem.layouts) and problem.layouts[index] is not None
-        mine = lines.cycles + _COPYING * image
+        mine = line_cycles(lines, problem.arch) + _COPYING * image
         mine += _BLOCKING * (image * lies_blocked + made * blocked_result)
         blocks = _blocked_cycles(window, problem)
         blocks += _BLOCKING * (image * (not lies_blocked) + made * (not blocked_result))
-        return f"it takes about {mine} cycles, in blocks {blocks}" if blocks <= mine else ""
+        return f"it takes about {mine} cycles, in blocks {blocks}" if blocks <= mine * _MARGIN else ""
 
 
 def _vectors(shape: Dims) -> int:
@@ -88,5 +94,5 @@ def _blocked_cycles(window: Window, problem: Problem) -> int:
     arch = problem.arch
     if window.group > 1 and window.group == window.source[1] == window.result[1] and window.kernel[-1] <= LONGEST:
         vectors = _vectors((window.result[0], -(-window.group // LANES) * LANES, *window.result[2:]))
-        return vectors * math.prod(window.kernel) * max(1, BLOCK * 32 // arch.vector_bits) // 2
+        return vectors * math.prod(window.kernel) * max(1, BLOCK * 32 // arch.vector_bits) // arch.multiply_adds
     return direct_cycles(window, tile_for(arch, FLOAT32, window.result[1]), arch)
