@@ -10,9 +10,9 @@ from argosy.ir.dtype import FLOAT32
 from argosy.ir.module import Parameter
 from argosy.ir.types import Dims
 from argosy.ops.shapes import product
+from argosy.targets.cpu.codegen.conv_window import Window, source_of
 from argosy.targets.cpu.codegen.convolution_cost import direct_cycles, line_cycles
 from argosy.targets.cpu.codegen.depthwise import LONGEST
-from argosy.targets.cpu.codegen.conv_window import Window, source_of
 from argosy.targets.cpu.codegen.element import DeclinedError, present
 from argosy.targets.cpu.codegen.line_conv import line_kernel, pack_lines
 from argosy.targets.cpu.codegen.line_tiles import Lines, lines_type
