@@ -5,13 +5,29 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import onnx
 import pytest
 from onnx import helper
 
 import argosy
+from argosy.artifact.plan import (
+    BufferKind,
+    BufferRecord,
+    CallStep,
+    PlanRecord,
+    PointerArgument,
+    PrepareRecord,
+    ScalarArgument,
+    StraightBlock,
+)
+from argosy.artifact.program import LiteralRef
 from argosy.errors import UsageError
+from argosy.ir import Builder, Program
+from argosy.ops.matmul import Dot
+from argosy.runtime.executor import Executor
+from argosy.runtime.shared_weights import missing_steps, recipes
 from tests.cli import models
 
 SIZES = (1, 8)
@@ -118,3 +134,74 @@ def test_artifacts_of_other_sizes_merge(path: Path, tmp_path: Path) -> None:
     parts = [argosy.Artifact.open(tmp_path / f"{name}.argosy") for name in ("first", "second")]
     merged = parts[0].merge(parts[1], path=tmp_path / "merged.argosy")
     assert dims_of(merged) == [{}, {"N": 1}, {"N": 2}, {"N": 3}]
+
+
+def held(session: argosy.Session) -> dict[int, dict[str, int]]:
+    """Addresses of the prepared buffers by type, for each variant that a session has loaded, by its size."""
+    found: dict[int, dict[str, int]] = {}
+    for variant in session._artifact.variants:
+        loaded = session._loaded.get(variant.key)
+        if isinstance(loaded, Executor):
+            buffers = session._artifact.plan(variant.key).buffers
+            found[variant.dims.get("M", 0)] = {
+                f"{buffer.type} {number}": loaded._holdings.resident[number].address
+                for number, buffer in enumerate(buffers)
+                if buffer.kind == "prepared"
+            }
+    return found
+
+
+def test_variants_share_what_they_prepare_alike() -> None:
+    """Products of many rows pack their weights; a product whose weight depends on the size prepares its own."""
+    rng = np.random.default_rng(3)
+    weights = [rng.standard_normal((64, 64)).astype(np.float32) for _ in range(3)]
+    build = Builder()
+    value = x = build.tensor_parameter("x", "float32", ["M", 64])
+    for weight in weights:
+        value = build.pointwise("tanh", build.add(Dot(None), value, build.constant(weight)))
+    program = Program(build.module({"y": build.pointwise("add", value, x)}))
+    artifact = argosy.Artifact.open(argosy.compile(program, targets=["cpu"], dims={"M": (32, 48)}).to_bytes())
+    session = argosy.Session(artifact, threads=1)
+    for rows in (32, 48, 7, 32):
+        given = rng.standard_normal((rows, 64)).astype(np.float32)
+        expected = given.astype(np.float64)
+        for weight in weights:
+            expected = np.tanh(expected @ weight)
+        np.testing.assert_allclose(session.run({"x": given})["y"], expected + given, 1e-4, 1e-5)
+    found = held(session)
+    assert found.keys() == {0, 32, 48}
+    assert len(found[0]) == len(weights)
+    assert len({address for variant in found.values() for address in variant.values()}) == len(weights)
+
+
+def test_other_weights_other_kernels_and_other_levels_are_not_shared() -> None:
+    def plan(
+        entry: str = "pack_1", digest: str = "a" * 64, kind: BufferKind = "prepared", number: int = 7
+    ) -> PlanRecord:
+        pointers = (PointerArgument(0, 0), PointerArgument(8, 1), ScalarArgument(16, "int64", number))
+        step = CallStep(0, entry, 1, 24, pointers, (0,), (1,))
+        weight = BufferRecord("weight", "float32[4]", literal=LiteralRef(digest, "float32", (4,)))
+        prepare = PrepareRecord("weights", (1,), (StraightBlock((step,)),))
+        return PlanRecord((), (), (weight, BufferRecord(kind, "float32[16]")), (), prepare=(prepare,))
+
+    (variant, *_) = argosy.compile(two_inputs((4,), (4,)), targets=["x86-64-v3"]).variants
+    found = recipes(plan(), variant)
+    assert list(found) == [1]
+    small = msgspec.structs.replace(variant, key="other", words="other", dims={"N": 1})
+    assert recipes(plan(), small) == found
+    assert recipes(plan(kind="planned"), variant) == {}
+    for other in (plan("pack_2"), plan(digest="b" * 64), plan(number=8)):
+        assert recipes(other, variant)[1] != found[1]
+    assert recipes(plan(), msgspec.structs.replace(variant, arch="other"))[1] != found[1]
+
+
+def test_only_what_is_missing_is_made() -> None:
+    def step(reads: tuple[int, ...], *writes: int) -> CallStep:
+        return CallStep(0, "kernel_1", 1, 0, (), reads, writes)
+
+    steps = (step((0,), 1), step((1,), 2), step((1, 2), 3), step((0,), 4))
+    blocks = (StraightBlock(steps),)
+    assert missing_steps(blocks, [1, 2, 3, 4], []) == blocks
+    assert missing_steps(blocks, [3], [1, 2, 4]) == (StraightBlock((steps[2],)),)
+    assert missing_steps(blocks, [3, 4], [2]) == (StraightBlock((steps[0], steps[2], steps[3])),)
+    assert missing_steps(blocks, [], [1, 2, 3, 4]) == ()

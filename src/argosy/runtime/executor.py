@@ -7,7 +7,7 @@ such runs of calls, `evaluate` steps see tensors over the same memory.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any, Final, Protocol
 
@@ -26,6 +26,7 @@ from argosy.runtime.layout import Code, Frame, Holdings, Resident
 from argosy.runtime.memory import ALIGNMENT, MemoryPool, address_of
 from argosy.runtime.run import Run, fault_in
 from argosy.runtime.shapes import bind_shapes
+from argosy.runtime.shared_weights import Prepared, SharedWeights, missing_steps
 
 __all__ = ["Executor", "Runnable"]
 
@@ -45,7 +46,17 @@ class Runnable(Protocol):
 class Executor:
     """A plan prepared for running: ops decoded, weights at hand, prepare modules run. Holds no run's values."""
 
-    def __init__(self, plan: PlanRecord, decoder: Decoder, where: str, code: Code | None = None) -> None:
+    def __init__(
+        self,
+        plan: PlanRecord,
+        decoder: Decoder,
+        where: str,
+        code: Code | None = None,
+        *,
+        shared: SharedWeights | None = None,
+        names: Mapping[int, str] | None = None,
+    ) -> None:
+        """`shared` are prepared buffers of other variants, `names` the recipes of those that this one prepares."""
         if any(arena.space != "host" for arena in plan.arenas):
             raise ArtifactError("its plan needs device memory", where=where)
         self._plan = plan
@@ -58,10 +69,22 @@ class Executor:
         self._inputs = tuple(binding.buffer for binding in plan.inputs)
         self._outputs = tuple(binding.buffer for binding in plan.outputs)
         self._body = self._made_body(plan.body, decoder, given=self._inputs, kept=self._outputs)
-        prepare = [self._made_body(entry.body, decoder, kept=entry.results) for entry in plan.prepare]
+        shared, names = shared or SharedWeights(), names or {}
+        at_hand = shared.find(names)
+        missing = [tuple(number for number in entry.results if number not in at_hand) for entry in plan.prepare]
+        blocks = [
+            missing_steps(entry.body, results, at_hand) if at_hand else entry.body
+            for entry, results in zip(plan.prepare, missing, strict=True)
+        ]
+        prepare = [self._made_body(made, decoder, kept=kept) for made, kept in zip(blocks, missing, strict=True)]
+        for number, prepared in at_hand.items():
+            self._holdings.resident[number] = prepared.memory
+            self._holdings.initial[number] = prepared.value
         self._hold(decoder, self._body.called.union(*(body.called for body in prepare)))
-        for entry, body in zip(plan.prepare, prepare, strict=True):
-            self._prepare(body, entry.results)
+        for body, results in zip(prepare, missing, strict=True):
+            self._prepare(body, results)
+        for number in names.keys() - at_hand.keys():
+            shared.add(names[number], Prepared(self._holdings.resident[number], self._holdings.initial[number]))
         # Inputs that kernels read, and those that give symbols values; others were checked against their type before.
         self._staged = [(place, self._inputs[place]) for place in range(len(self._inputs)) if self._is_staged(place)]
         self._binding = tuple(
@@ -155,7 +178,7 @@ class Executor:
                 initial[number] = literal.array()
                 if number in called:
                     resident[number] = _resident(literal, self._holdings)
-            elif buffer.kind == "prepared" and number in called:
+            elif buffer.kind == "prepared" and number in called and number not in resident:
                 memory = self._holdings.allocate(self._table.bytes(number, {}))
                 resident[number] = Resident(memory, address_of(memory))
 

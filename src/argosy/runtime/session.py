@@ -27,6 +27,7 @@ from argosy.runtime.executor import Runnable
 from argosy.runtime.forking import survive_forks
 from argosy.runtime.inputs import check_inputs
 from argosy.runtime.selection import Choice, select
+from argosy.runtime.shared_weights import SharedWeights
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
@@ -75,6 +76,7 @@ class Session:
         self._fitting = self._selection.fitting
         self._sizes = _sizes_of(self.inputs) if any(not choice.is_general for choice in self._fitting) else ()
         self._loaded: dict[str, Runnable] = {}
+        self._shared = SharedWeights() if self._sizes else None
         self._max_concurrency = max_concurrency
         self._runs = itertools.count()
         self.after_fork()
@@ -180,7 +182,7 @@ class Session:
                 found = self._loaded.get(key)
                 if found is None:
                     found = self._loaded[key] = (
-                        load_variant(self._artifact, choice.variant, self._threads, self._device)
+                        load_variant(self._artifact, choice.variant, self._threads, self._device, self._shared)
                         if choice.variant
                         else Interpreter(self._artifact.program().main)
                     )

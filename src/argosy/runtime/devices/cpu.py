@@ -25,6 +25,7 @@ from argosy.runtime.devices.cpu_pool import POOL
 from argosy.runtime.executor import Executor
 from argosy.runtime.host_abi import HOST_ABI, RunRecord
 from argosy.runtime.memory import Bytes, aligned
+from argosy.runtime.shared_weights import SharedWeights, recipes
 
 __all__ = ["Library", "LoadedCode", "cpu_family", "load_variant"]
 
@@ -136,13 +137,17 @@ class LoadedCode:
         return True
 
 
-def load_variant(artifact: Artifact, variant: VariantRecord, threads: int | None = None) -> Executor:
-    """The variant's plan with its code, ready to run."""
+def load_variant(
+    artifact: Artifact, variant: VariantRecord, threads: int | None = None, shared: SharedWeights | None = None
+) -> Executor:
+    """The variant's plan with its code, ready to run. What other variants prepared alike it takes from `shared`."""
     plan = artifact.plan(variant.key)
     where = f"{artifact.where}: {variant.words}"
     decoder = Decoder(plan.modules, decode_symbols(plan.symbols), artifact.literal, where)
     libraries = [Library(artifact.entry(variant.key, code.path), where) for code in plan.code]
-    return Executor(plan, decoder, where, LoadedCode(libraries, threads or physical_cores()) if libraries else None)
+    code = LoadedCode(libraries, threads or physical_cores()) if libraries else None
+    names = {} if shared is None else recipes(plan, variant)
+    return Executor(plan, decoder, where, code, shared=shared, names=names)
 
 
 def _load(content: bytes) -> tuple[Any, Any]:
