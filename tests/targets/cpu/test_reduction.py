@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from argosy.ir import Builder
+from argosy.ops.index import Gather
 from argosy.ops.reduce import ArgReduce, Reduce
 from argosy.ops.view import Transpose
 from tests.targets.cpu.against_ref import agree, compiled
@@ -94,3 +95,19 @@ def test_positions(shape: tuple[int, ...], axes: tuple[int, ...], kind: str, las
         else:
             expected = np.argmax(signed, axis)
         np.testing.assert_array_equal(session.run({"x": value})["y"], expected, f"spoiled: {spoiled}")
+
+
+@pytest.mark.parametrize("kind", ["int32", "int64"])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_what_an_index_names_is_reduced(kind: str, axis: int) -> None:
+    """Along the vectors and across them: the place of an element is itself an element."""
+    random = np.random.default_rng(7)
+    x = random.standard_normal((40, 200)).astype(np.float32)
+    order = random.integers(-x.shape[axis], x.shape[axis], 60).astype(kind)
+    for reduced in (0, 1):
+        build = Builder()
+        operand, indices = build.tensor_parameter("x", "float32", x.shape), build.tensor_parameter("i", kind, [60])
+        taken = build.add(Gather(axis), operand, indices)
+        module = build.module({"y": build.add(Reduce("sum", (reduced,)), build.pointwise(lambda v: v * 0.5, taken))})
+        expected = np.take(x.astype(np.float64), order, axis).sum(reduced, keepdims=True) / 2
+        agree(compiled(module).run({"x": x, "i": order})["y"], expected.astype(np.float32), f"axis {reduced}")

@@ -28,6 +28,7 @@ from argosy.targets.cpu.codegen import scalar
 from argosy.targets.cpu.codegen.c_text import CText, strides
 
 __all__ = [
+    "LEAST",
     "DeclinedError",
     "Elements",
     "axes_access",

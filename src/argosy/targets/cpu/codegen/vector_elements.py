@@ -13,10 +13,10 @@ from typing import Any, Final
 from argosy.ir.access import Access
 from argosy.ir.dim import DimLike
 from argosy.ir.dtype import BOOL, DTYPES, FLOAT32, INT32, INT64, UINT8, DType
-from argosy.ir.module import Instruction
+from argosy.ir.module import Instruction, Value
 from argosy.targets.cpu.codegen import scalar
 from argosy.targets.cpu.codegen.c_text import CText, strides
-from argosy.targets.cpu.codegen.element import DeclinedError, Elements
+from argosy.targets.cpu.codegen.element import LEAST, DeclinedError, Elements
 from argosy.targets.cpu.codegen.tile import BLOCK
 from argosy.targets.cpu.codegen.walking import coefficient
 
@@ -136,6 +136,14 @@ class VectorElements(Elements):
         if dtype is INT64:
             return self.text.let(kind, f"load_int64x16({pointer} + {at})")
         return self.text.let(kind, load_lanes(dtype, f"{pointer} + {at}"))
+
+    def index(self, value: Value, access: Access, size: DimLike) -> DimLike:
+        """Elements whose place is an element themselves need not lie side by side."""
+        raise DeclinedError("an element whose place is read")
+
+    def local(self, expression: str, lower: int = LEAST, upper: int | None = None) -> DimLike:
+        """See `index`."""
+        raise DeclinedError("a number that steers an op and is read")
 
     def position(self, index: DimLike) -> str:
         """Places as values would differ from lane to lane."""
