@@ -67,12 +67,12 @@ class _Join:
     whole: int
     parts: tuple[tuple[int, DimLike], ...]
 
-    def offset(self, part: int) -> DimLike:
-        """Bytes before a part."""
-        total: DimLike = 0
-        for _, count in self.parts[:part]:
-            total = count + total
-        return total
+    def offsets(self) -> list[DimLike]:
+        """Bytes before each part."""
+        found: list[DimLike] = [0]
+        for _, count in self.parts[:-1]:
+            found.append(count + found[-1])
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,19 +228,20 @@ class _Views:
         found, reasons = self._candidates(join)
         afford = self._affordable(join.whole, [run.root for run in found])
         covered: set[int] = set()
+        offsets = join.offsets()
         for run in found:
             parts = range(run.first, run.last)
             if run.root in afford:
                 covered.update(parts)
-                self._homes[run.root] = join.whole, join.offset(run.first)
+                self._homes[run.root] = join.whole, offsets[run.first]
             else:
                 reasons.update(dict.fromkeys(parts, "the arena would grow"))
         for part, why in sorted(reasons.items()):
             log.info("concat copies operand %d: %s: %s", part, join.step.source, why)
         if covered:
             copies = [
-                _Copy(number, join.offset(part), count, join.step.source)
-                for part, (number, count) in enumerate(join.parts)
+                _Copy(number, offset, count, join.step.source)
+                for (number, count), offset in zip(join.parts, offsets, strict=True)
             ]
             left = [copy for part, copy in enumerate(copies) if part not in covered]
             self._instead[join.whole] = left
@@ -271,16 +272,18 @@ class _Views:
     def _candidates(self, join: _Join) -> tuple[list[_Run], dict[int, str]]:
         """Buffers that may be views of the whole, and why other parts can't be views."""
         found: list[_Run] = []
+        taken: set[int] = set()
         reasons: dict[int, str] = {}
         part = 0
         while part < len(join.parts):
             for root, shift in self._places(join.parts[part][0]):
                 run = self._spread(join, part, root, shift)
                 why = self._unfit(join, root)
-                if root in [other.root for other in found]:
+                if root in taken:
                     why = "it is joined twice"
                 if not why and equal(shift, 0) and equal(_or_none(self._bytes(root)), run.bytes):
                     found.append(run)
+                    taken.add(root)
                     part = run.last
                     break
                 reasons.setdefault(part, why or "it is a part of something else")
