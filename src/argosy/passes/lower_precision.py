@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 from argosy.ir.builder import Builder
 from argosy.ir.dtype import FLOAT32, DType, dtype
@@ -24,6 +25,8 @@ from argosy.rewrite.codes import dequantized_matrix
 from argosy.rewrite.rebuild import Change, transform
 
 __all__ = ["LowerPrecision"]
+
+_VIEWS: Final = frozenset({"reshape", "transpose", "squeeze", "unsqueeze", "split"})
 
 
 @register_pass
@@ -64,10 +67,19 @@ class LowerPrecision:
                 return None
             weight = isinstance(value.instruction.op, Constant) or value.instruction in steady
             if weight or not self.weights_only:
-                operands[place] = build.convert(value, kind)
+                operands[place] = _short(build, value, kind)
         if tuple(operands) == instruction.operands:
             return None
         return [build.add(replace(op, dtype=FLOAT32), *operands)]
+
+
+def _short(build: Builder, value: Value, kind: DType) -> Value:
+    """A value in the short float, converted before the views that it is seen through, where its maker may do it."""
+    made = value.instruction
+    source = made.operands[0] if made.operands else None
+    if made.op.name not in _VIEWS or source is None or source.dtype is not FLOAT32:
+        return build.convert(value, kind)
+    return build.add_all(made.op, _short(build, source, kind), *made.operands[1:], source=made.source)[value.index]
 
 
 def _stays_in_codes(weights: Value, steady: set[Instruction]) -> bool:

@@ -15,6 +15,7 @@ from argosy.passes.hoist_constant_steps import HoistConstantSteps
 from argosy.passes.lower_einsum import LowerEinsum
 from argosy.passes.lower_precision import LowerPrecision
 from argosy.passes.manager import Phase
+from argosy.passes.merge_products import MergeProducts
 from argosy.passes.store_short import StoreShort
 
 __all__ = ["pipeline"]
@@ -26,7 +27,7 @@ def pipeline(options: CompileOptions) -> Sequence[Phase]:
     """The phases for some options."""
     phases = [
         NORMALISE,
-        Phase("optimise", (LowerEinsum(), HoistConstantSteps(), FoldConstants(), EliminateCommon())),
+        Phase("optimise", (LowerEinsum(), HoistConstantSteps(), FoldConstants(), EliminateCommon(), MergeProducts())),
     ]
     if options.accuracy != "exact":
         phases.append(Phase("weights", (FoldScales(),)))
