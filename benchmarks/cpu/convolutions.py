@@ -24,12 +24,12 @@ from onnx import TensorProto, helper, numpy_helper
 import argosy
 from argosy.profiling import perf
 from argosy.targets.cpu.arch import native
+from benchmarks.cpu.__main__ import RESULTS, cpu_name, versions
 from benchmarks.cpu.cases import Files
 from benchmarks.cpu.contenders import argosy_contender, onnxruntime_contender
 
 __all__ = ["PROBLEMS", "Problem", "main", "model_of"]
 
-RESULTS: Final = Path(__file__).resolve().parents[1] / "results"
 _SAMPLE: Final = 0.02
 _TYPES: Final = {"float32": TensorProto.FLOAT, "float16": TensorProto.FLOAT16, "bfloat16": TensorProto.BFLOAT16}
 
@@ -213,7 +213,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(line(row), flush=True)
         if options.kernels:
             print("      " + ", ".join(row["kernels"]), flush=True)
-    text = "\n".join([HEAD, *(line(row) for row in sorted(rows, key=lambda row: row["ratio"])), ""])
+    told = ", ".join(f"{name} {version}" for name, version in versions().items() if name != "openvino")
+    head = [f"CPU: {cpu_name()}, level {native().name}", f"versions: {told}", HEAD]
+    text = "\n".join([*head, *(line(row) for row in sorted(rows, key=lambda row: row["ratio"])), ""])
     mean = statistics.geometric_mean(row["ratio"] for row in rows)
     text += f"geometric mean {mean:.2f}, at least 0.9: {sum(row['ratio'] >= 0.9 for row in rows)} of {len(rows)}\n"
     print(text, end="")

@@ -55,8 +55,8 @@ class Columns:
         op = op_of(anchor, ConvTranspose)
         x, weight = present(anchor, 0), present(anchor, 1)
         sizes = [size for size in weight.shape if isinstance(size, int)]
-        if len(sizes) != weight.rank:
-            raise DeclinedError("the size of its weights is known only when the program runs")
+        if len(sizes) != weight.rank or not math.prod(sizes):
+            raise DeclinedError("the size of its weights is known only when the program runs, or 0")
         begins = op.geometry(x.shape[2:], weight.shape[2:])[1]
         return Columns(
             x.shape, anchor.result().shape, tuple(sizes[2:]), op.strides, op.dilations, begins,

@@ -40,9 +40,9 @@ class Lines:
 
     @staticmethod
     def of(window: Window, arch: CpuArch) -> Lines:
-        """The tile that costs the least. Raises DeclinedError where channels are unknown or too many."""
-        if any(not isinstance(count, int) for count in (window.source[1], window.result[1])):
-            raise DeclinedError("its channels are of symbolic number")
+        """The tile that costs the least. Raises DeclinedError where channels are unknown, none or too many."""
+        if any(not isinstance(count, int) or not count for count in (window.source[1], window.result[1])):
+            raise DeclinedError("its channels are of symbolic number, or none")
         registers = max(1, BLOCK * FLOAT32.bits // arch.vector_bits)
 
         def tile(outputs: int) -> Lines:
