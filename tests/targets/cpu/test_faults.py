@@ -73,6 +73,13 @@ CASES: dict[str, tuple[Build, list[Any]]] = {
     "unsqueeze no axis": (lambda b, x, a: b.add(Unsqueeze(), x, a, source="node"), [X, ints(3)]),
     "unsqueeze an axis twice": (lambda b, x, a: b.add(Unsqueeze(), x, a, source="node"), [X, ints(0, -4)]),
     "reshape": (lambda b, x, s: b.add(Reshape(), x, s, source="node"), [X, ints(5, -1)]),
+    "reshape to fewer": (lambda b, x, s: b.add(Reshape(), x, s, source="node"), [X, ints(2, 3)]),
+    "reshape to two unknown sizes": (lambda b, x, s: b.add(Reshape(), x, s, source="node"), [X, ints(-1, -1)]),
+    "reshape to negative sizes": (lambda b, x, s: b.add(Reshape(), x, s, source="node"), [X, ints(-3, -4)]),
+    "reshape to an axis that there is not": (
+        lambda b, x, s: b.add(Reshape(), x, s, source="node"),
+        [X[:0], ints(0, 4, 0)],
+    ),
     "split": (lambda b, x, s: b.add(Split(1, 2), x, s, source="node"), [X, ints(1, 2)]),
     "topk": (lambda b, x, k: b.add(TopK(1), x, k, source="node"), [X, ints(5)]),
     "compress": (

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from argosy.ir.dim import DimLike, dim_min
+from argosy.ir.dim import Dim, DimLike, dim_min
 from argosy.ir.dtype import FLOAT64, INT64
 from argosy.ir.module import Instruction, Value
 from argosy.ops.index import OneHot, Range
@@ -143,8 +143,16 @@ def _reshape(elements: Elements, instruction: Instruction, op: Reshape) -> list[
         else entry
         for axis, entry in enumerate(wanted)
     ]
-    others = " * ".join(["(int64)1", *(f"({text.dim(entry)} == -1 ? 1 : {text.dim(entry)})" for entry in kept)])
-    rest = text.let("int64", f"remaining_size({text.dim(product(x.shape))}, {others}, scratch)")
+    total, entries = text.dim(product(x.shape)), [text.dim(entry) for entry in kept]
+    for axis, (entry, name) in enumerate(zip(wanted, entries, strict=True)):
+        if isinstance(entry, Dim):
+            text.line(f"if ({name} < -1) argosy_fail(scratch, ARGOSY_VALUE, {name});")
+            if axis >= x.rank and not op.allow_zero:
+                text.line(f"if ({name} == 0) argosy_fail(scratch, ARGOSY_SHAPES, {axis});")
+    others = " * ".join(["(int64)1", *(f"({name} == -1 ? 1 : {name})" for name in entries)])
+    left = text.let("int64", " + ".join(["0", *(f"({name} == -1)" for name in entries)]))
+    text.line(f"if ({left} > 1 || ({left} == 0 && {others} != {total})) argosy_fail(scratch, ARGOSY_SHAPES, -1);")
+    rest = text.let("int64", f"remaining_size({total}, {others}, scratch)")
     return [elements.local(f"{text.dim(entry)} == -1 ? {rest} : {text.dim(entry)}") for entry in kept]
 
 
