@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.frontends.onnx.against_onnxruntime import assert_agrees
+from tests.frontends.onnx.one_node import run
 
 Array = NDArray[Any]
 RNG = np.random.default_rng(0)
@@ -32,6 +34,34 @@ def test_grid_sample_of_volumes(mode: str) -> None:
         RNG.uniform(-1.2, 1.2, (1, 2, 3, 4, 3)).astype(np.float32),
     )
     assert_agrees("GridSample", x, grid, opset=20, mode=mode, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    ("size", "corners"),
+    [
+        *itertools.product([(1, 3, 4, 5), (2, 1, 3, 2), (3, 2, 2, 3, 4), (1, 1, 4, 2, 3)], [0, 1]),
+        ((2, 1, 1, 3), 0),
+        ((1, 2, 1, 1, 1), 0),
+    ],
+)
+@pytest.mark.parametrize("known", [False, True])
+def test_affine_grid(size: tuple[int, ...], corners: int, dtype: Any, known: bool) -> None:
+    """A batch of one too. With corners, along an axis of size 1, ONNX Runtime takes the other end."""
+    rank = len(size) - 2
+    theta = RNG.standard_normal((size[0], rank, rank + 1)).astype(dtype)
+    shapes = [("n", rank, rank + 1), (rank + 2,)]
+    given = np.array(size)
+    constant = (1,) if known else ()
+    assert_agrees("AffineGrid", theta, given, opset=20, align_corners=corners, shapes=shapes, constant=constant)
+
+
+def test_affine_grid_along_one_element() -> None:
+    theta = np.array([[[2.0, 0.5, 0.25], [-1.0, 3.0, 0.125]]], np.float32)
+    found = run("AffineGrid", theta, np.array([1, 1, 1, 2]), opset=20, align_corners=1)
+    x, y = np.array([-1.0, 1.0]), -1.0
+    expected = np.stack([2 * x + 0.5 * y + 0.25, -x + 3 * y + 0.125], -1).reshape(1, 1, 2, 2)
+    np.testing.assert_allclose(found, expected)
 
 
 @pytest.mark.parametrize("mode", ["avg", "max"])
