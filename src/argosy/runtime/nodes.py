@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -26,7 +27,7 @@ from argosy.artifact.plan import (
     StraightBlock,
 )
 from argosy.errors import ArtifactError, InternalError
-from argosy.ir.module import Instruction, Value
+from argosy.ir.module import Instruction, Parameter, Value
 from argosy.ir.op import Op
 from argosy.ir.types import Type
 from argosy.runtime.buffers import BufferTable
@@ -215,7 +216,9 @@ class _Builder:
 
     def _evaluation(self, step: EvaluateStep) -> Evaluation:
         op = self._decoder.op_from(step.op, step.version, step.attributes, step.source)
-        instruction = self._instruction(op, step)
+        # Where numpy fails, the op's own rules say what is wrong with the operands.
+        operands = tuple(None if number is None else _typed(self._table[number].type) for number in step.operands)
+        instruction = dataclasses.replace(self._instruction(op, step), operands=operands)
         owned = any(self._table.is_kept(number) for number in step.results)
         return Evaluation(instruction, step.operands, step.results, owned)
 
@@ -224,3 +227,8 @@ class _Builder:
         results = step.results if isinstance(step, EvaluateStep) else step.writes
         types = tuple(self._table[number].type for number in results)
         return Instruction(op, (), types, (None,) * len(types), (), step.source)
+
+
+def _typed(kind: Type) -> Value:
+    """A value that has a type and nothing else."""
+    return Instruction(Parameter(kind), (), (kind,), (None,), ("",)).result()

@@ -9,6 +9,7 @@ import pytest
 from onnx import TensorProto, helper
 
 import argosy
+from argosy.errors import UsageError
 
 FLOATS = helper.make_tensor_type_proto(TensorProto.FLOAT, ["N"])
 X = np.array([1.5, -2.0], np.float32)
@@ -93,3 +94,13 @@ def test_an_input_of_undeclared_rank(shape: tuple[int, ...]) -> None:
     np.testing.assert_allclose(found["z"], w * w)
     assert found["z"].shape == shape
     np.testing.assert_allclose(found["y"], np.exp(w).sum() * X, rtol=1e-6)
+
+
+@pytest.mark.parametrize("op", ["Concat", "Add", "MatMul", "Reshape"])
+def test_what_a_host_step_refuses_is_the_caller_s_mistake(op: str) -> None:
+    """Where only the run knows that shapes do not fit, the node is named, and nothing of numpy's is told."""
+    free = helper.make_tensor_type_proto(TensorProto.INT64, None)
+    attributes: dict[str, Any] = {"axis": 1} if op == "Concat" else {}
+    made = session([helper.make_node(op, ["a", "b"], ["y"], **attributes)], {"a": free, "b": free}, {"y": free})
+    with pytest.raises(UsageError, match=rf"^{op} \(node 0 → 'y'\)"):
+        made.run({"a": np.ones((2, 3), np.int64), "b": np.full(4, 5)})
