@@ -60,8 +60,8 @@ class Recurrent(Op):
 
     Operands: x, w [directions, gates*hidden, input], r [directions, gates*hidden, hidden],
     [b [directions, 2*gates*hidden]], [sequence_lens [batch]], [h0 [directions, batch, hidden]], [c0],
-    [peepholes [directions, 3*hidden]], [r_scale [directions, gates*hidden]]; the gates are ordered as in ONNX:
-    lstm i o f c, gru z r h. With r_scale r may be int8: each of its rows is multiplied by its scale.
+    [peepholes [directions, 3*hidden]], [r_scale [directions, gates*hidden]], [w_scale, likewise]; the gates are
+    ordered as in ONNX: lstm i o f c, gru z r h. With a scale r or w may be int8: each row is multiplied by its scale.
     Results: y [steps, directions, batch, hidden], the last h [directions, batch, hidden], for lstm the last c.
     Steps from a sequence's length on give 0 in y and leave h and c alone; a backward direction starts at the
     sequence's last step.
@@ -93,7 +93,7 @@ class Recurrent(Op):
             raise ModelError(f"X, W and R must have rank 3, found {x.type}, {w.type}, {r.type}")
         hidden = r.shape[2]
         rows = hidden * GATES[self.kind]
-        names = ("X", "W", "R", "B", "sequence_lens", "initial_h", "initial_c", "P", "the scale of R")
+        names = ("X", "W", "R", "B", "sequence_lens", "initial_h", "initial_c", "P", "the scale of R", "the scale of W")
         state = (self.directions, x.shape[1], hidden)
         expected: tuple[tuple[DimLike, ...], ...] = (
             (x.shape[0], x.shape[1], w.shape[2]),
@@ -104,6 +104,7 @@ class Recurrent(Op):
             state,
             state,
             (self.directions, hidden * 3),
+            (self.directions, rows),
             (self.directions, rows),
         )
         for name, operand, dims in zip(names, operands, expected, strict=False):
@@ -132,10 +133,12 @@ class Recurrent(Op):
 
     def evaluate(self, *values: Any) -> tuple[Any, ...]:
         dtype = dtype_of(values[0].dtype)
-        padded = (*values, *[None] * (9 - len(values)))
+        padded = (*values, *[None] * (10 - len(values)))
         x, w, r = (value.astype(dtype.compute.numpy, copy=False) for value in values[:3])
-        if padded[8] is not None:
-            r = r * padded[8].astype(x.dtype)[:, :, None]
+        w, r = (
+            matrix if scale is None else matrix * scale.astype(x.dtype)[:, :, None]
+            for matrix, scale in ((w, padded[9]), (r, padded[8]))
+        )
         b, h0, c0, peepholes = (
             None if padded[index] is None else padded[index].astype(x.dtype, copy=False) for index in (3, 5, 6, 7)
         )

@@ -38,10 +38,10 @@ from argosy.rewrite.rebuild import transform
 
 __all__ = ["LowerQuantize"]
 
-_SCALE: Final = 8
-"""Which operand of a recurrent layer the scale of its recurrent weights is."""
+_W, _R, _R_SCALE, _W_SCALE = 1, 2, 8, 9
+"""Operands of a recurrent layer."""
 _RESIDENT: Final = 1 << 14
-"""Recurrent weights that stay in the first cache as floats."""
+"""Weights of a recurrent layer that stay in the first cache as floats."""
 _DEEPEST: Final = (2**31 - 1) // 255**2
 """Products of codes less their zeros whose sum fits int32, whatever they are."""
 
@@ -170,24 +170,37 @@ def _pool(build: Builder, instruction: Instruction, op: Pool) -> Sequence[Value]
 
 
 def _recurrent(build: Builder, instruction: Instruction, op: Recurrent) -> Sequence[Value] | None:
-    """A layer whose recurrent weights, which every step reads, stay in codes: all but small ones."""
-    x, r = instruction.operands[0], instruction.operands[2]
-    if x is None or r is None or len(instruction.operands) > _SCALE or x.dtype is not FLOAT32:
+    """A layer whose weights stay in codes: all but small ones, which are as fast as floats."""
+    operands = list(instruction.operands)
+    if operands[0] is None or operands[0].dtype is not FLOAT32 or len(operands) > _R_SCALE:
         return None
-    sizes = [size for size in r.shape if isinstance(size, int)]
-    if len(sizes) != len(r.shape) or math.prod(sizes) <= _RESIDENT:
+    scales: list[Value | None] = [None, None]
+    for index, scale in ((_R, _R_SCALE), (_W, _W_SCALE)):
+        found = _in_rows(build, operands[index])
+        if found is not None:
+            operands[index], scales[scale - _R_SCALE] = found
+    if scales == [None, None]:
         return None
-    found = codes_of(build, r)
-    if found is None or found.array is None or found.scale is None or found.scale.constant is None:
+    return build.add_all(op, *operands, *[None] * (_R_SCALE - len(operands)), *scales)
+
+
+def _in_rows(build: Builder, weights: Value | None) -> tuple[Value, Value] | None:
+    """Weights `[directions, rows, depth]` as int8 codes and the scales of their rows; None where they have no such."""
+    if weights is None or weights.rank != 3:
+        return None
+    sizes = [size for size in weights.shape if isinstance(size, int)]
+    if len(sizes) != 3 or math.prod(sizes) <= _RESIDENT:
+        return None
+    found = codes_of(build, weights)
+    if found is None or found.array is None or found.scale is None:
         return None
     found = narrowed(build, found)
-    if found.zero is not None or found.scale is None or found.scale.constant is None or found.axis == r.rank - 1:
+    literal = None if found.scale is None else found.scale.constant
+    if found.zero is not None or literal is None or found.axis == 2:
         return None
-    scale = found.scale.constant.array().astype(np.float32)
+    scale = literal.array().astype(np.float32)
     spread = np.broadcast_to(scale[:, None] if found.axis == 0 else scale, sizes[:2])
-    given = [*instruction.operands[:2], found.codes, *instruction.operands[3:]]
-    given += [None] * (_SCALE - len(given))
-    return build.add_all(op, *given, build.constant(np.ascontiguousarray(spread)))
+    return found.codes, build.constant(np.ascontiguousarray(spread))
 
 
 def _dot(build: Builder, instruction: Instruction) -> Sequence[Value] | None:

@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 import onnxruntime as ort
 import pytest
-from onnx import helper
+from onnx import helper, numpy_helper
 
 from tests.conformance.baseline import read
 from tests.conformance.cases import find_case
@@ -92,3 +92,29 @@ def test_products_with_weights_in_codes(machine: Machine, bits: int) -> None:
         a = np.random.default_rng(rows).standard_normal((rows, 300)).astype(np.float32)
         found = next(iter(run({"a": a}).values()))
         np.testing.assert_allclose(found, a @ weights + np.linspace(-1, 1, 70), 1e-4, 1e-4)
+
+
+@pytest.mark.parametrize("level", ["neoverse-n1", "neoverse-v1"])
+@pytest.mark.parametrize(("op", "gates"), [("RNN", 1), ("LSTM", 4)])
+def test_recurrent_weights_in_codes(machine: Machine, level: str, op: str, gates: int) -> None:
+    """As ONNX Runtime has it, by instructions for bytes where a level has them and its registers hold the sums."""
+    random, hidden, inputs = np.random.default_rng(2), 141, 5
+    codes = random.integers(-128, 128, (1, gates * hidden, hidden)).astype(np.int8)
+    weights = random.uniform(-0.5, 0.5, (1, gates * hidden, inputs)).astype(np.float32)
+    stored = {"codes": codes, "scale": np.array(0.002, np.float32), "w": weights}
+    nodes = [
+        helper.make_node("DequantizeLinear", ["codes", "scale"], ["r"]),
+        helper.make_node(op, ["x", "w", "r"], ["y"], hidden_size=hidden),
+    ]
+    values = [
+        helper.make_tensor_value_info(*value) for value in (("x", 1, [6, 3, inputs]), ("y", 1, [6, 1, 3, hidden]))
+    ]
+    tensors = [numpy_helper.from_array(value, name) for name, value in stored.items()]
+    graph = helper.make_graph(nodes, "g", values[:1], values[1:], tensors)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    x = random.uniform(-1, 1, (6, 3, inputs)).astype(np.float32)
+    found = next(iter(EmulatedRunner(machine, level).prepare(model)({"x": x}).values()))
+    expected = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"]).run(None, {"x": x})[
+        0
+    ]
+    np.testing.assert_allclose(found, expected, 1e-4, 1e-5)

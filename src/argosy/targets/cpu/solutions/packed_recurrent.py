@@ -15,6 +15,7 @@ from argosy.ir.dtype import FLOAT32, DType
 from argosy.ir.module import Instruction, Module, Parameter, Value
 from argosy.ir.types import TensorType
 from argosy.ops.matmul import Dot
+from argosy.ops.quantize import Dequantize
 from argosy.ops.recurrent import GATES, Recurrent
 from argosy.ops.shapes import product
 from argosy.ops.slicing import Pad, Slice
@@ -33,7 +34,7 @@ from argosy.targets.cpu.solutions.inner_steps import lower_inner
 
 __all__ = ["PackedRecurrence"]
 
-_R, _BIAS, _LENGTHS, _INITIAL_H, _INITIAL_C, _PEEPHOLES, _SCALE = 2, 3, 4, 5, 6, 7, 8
+_W, _R, _BIAS, _LENGTHS, _INITIAL_H, _INITIAL_C, _PEEPHOLES, _R_SCALE, _W_SCALE = range(1, 10)
 _MOST_SEQUENCES: Final = 6
 _MOST_STATES: Final = 1 << 12
 """States of a sequence whose bytes lie on the stack, and whose sums with codes fit 32 bits."""
@@ -91,7 +92,7 @@ class _Layer:
         hidden = self.value(2).shape[2]
         if not isinstance(hidden, int):
             raise DeclinedError("the hidden size is symbolic")
-        coded, limbs = self.has(_SCALE), self._limbs(hidden)
+        coded, limbs = self.has(_R_SCALE), self._limbs(hidden)
         self.cell = Cell(self.op, hidden, self._sequences(limbs), self.has(_BIAS), self.has(_PEEPHOLES), coded, limbs)
 
     def has(self, index: int) -> bool:
@@ -110,7 +111,7 @@ class _Layer:
         """How codes are multiplied as they are, where the registers hold the sums of a sequence's bytes."""
         row, width = self._row()
         if (
-            not self.has(_SCALE)
+            not self.has(_R_SCALE)
             or hidden > _MOST_STATES
             or (LIMBS + 1) * row + width > self.problem.arch.vector_registers
         ):
@@ -130,18 +131,20 @@ class _Layer:
         return ceildiv(batch, ceildiv(batch, most)) if isinstance(batch, int) and batch > 0 else most  # type: ignore[return-value]
 
     def shares(self) -> int:
-        """What the inputs of every step add to the gates: `[directions, steps * batch, panels * gates * 16]`."""
-        cell, op, w = self.cell, self.op, self.value(1)
-        lines = product(self.x.shape[:2])
-        build = Builder()
-        left = build.parameter("x", TensorType(self.x.dtype, (lines, w.shape[2])))
-        right = build.parameter("w", TensorType(w.dtype, (op.directions, GATES[op.kind], cell.hidden, w.shape[2])))
-        panels = _in_panels(build, right, 2, (0, 4, 2, 1, 3))
-        columns = build.add(Reshape((op.directions, w.shape[2], cell.width)), panels)
-        result = build.add(Dot(FLOAT32), left, columns)
-        module = build.module({"y": result})
-        operands = [self.place(0), self.place(1)]
-        return lower_inner(module, result.instruction, self.problem, self.steps, operands)
+        """What the inputs of every step add to the gates: `[steps * batch, directions * panels * gates * 16]`."""
+        cell, op, w = self.cell, self.op, self.value(_W)
+        gates, depth, columns = GATES[op.kind], w.shape[2], op.directions * cell.width
+        build, operands = Builder(), [self.place(0), self.place(_W)]
+        left = build.parameter("x", TensorType(self.x.dtype, (product(self.x.shape[:2]), depth)))
+        weights = build.parameter("w", TensorType(w.dtype, (op.directions, gates, cell.hidden, depth)))
+        right = build.add(Reshape((depth, columns)), _in_panels(build, weights, 2, (4, 0, 2, 1, 3)))
+        if self.has(_W_SCALE):
+            scale = build.parameter("scale", TensorType(FLOAT32, (op.directions, gates, cell.hidden)))
+            operands.append(self.place(_W_SCALE))
+            scales = build.add(Reshape((columns,)), _in_panels(build, scale, 2, (0, 2, 1, 3)))
+            right = build.add(Dequantize(FLOAT32, 1), right, scales)
+        result = build.add(Dot(FLOAT32), left, right)
+        return lower_inner(build.module({"y": result}), result.instruction, self.problem, self.steps, operands)
 
     def rows(self, gates: Sequence[int]) -> int:
         """The panels of R for some gates: `[directions, panels, hidden, gates, 16]`."""
@@ -158,7 +161,7 @@ class _Layer:
     def scales(self) -> int:
         """What the sums over the rows of R are multiplied by: `[directions, panels, gates, 16]`."""
         shape = (self.op.directions, self.cell.gates, self.cell.hidden)
-        return self._packed(_SCALE, shape, lambda build, s: _in_panels(build, s, 2, (0, 2, 1, 3)))
+        return self._packed(_R_SCALE, shape, lambda build, s: _in_panels(build, s, 2, (0, 2, 1, 3)))
 
     def bias(self) -> int:
         """The biases of W and of R: `[directions, 2, panels, gates, 16]`."""
@@ -256,7 +259,8 @@ def _recurrence(layer: _Layer, kinds: Sequence[DType]) -> Kernel:
             with text.loop("q", "0", "width"):
                 text.line("if (step >= length[q]) continue;")
                 text.line(f"const int64 at = {backward} ? length[q] - 1 - step : step;")
-                text.line(f"share[q] = x0 + ((direction * steps + at) * batch + first + q) * {cell.width};")
+                place_of = f"((at * batch + first + q) * {op.directions} + direction)"
+                text.line(f"share[q] = x0 + {place_of} * {cell.width};")
             states = "share{0}, h{0}, fresh{0}, c{0}, kept{0}"
             alone = f"{ENTRY}_step1({weights}, {states.format(' + q')})"
             one_by_one = f"for (int64 q = 0; q < width; ++q) if (step < length[q]) {alone};"
