@@ -49,22 +49,35 @@ def _rest(problem: Problem) -> Part:
     return part_of(problem.module, [problem.module.results[0]], {problem.anchor_instruction})
 
 
-@register_solution
-class BlockedElementwise(Solution):
-    """Pixel by pixel; taken where an operand lies blocked already."""
+class _BlockedStep(Solution):
+    """What is taken where an operand lies blocked already."""
 
-    name = "blocked elementwise"
-    anchors = frozenset({""})
     rank = 1
 
     def applies(self, problem: Problem) -> str:
-        if not any(problem.layouts):
-            return _PLAIN
+        return self.why(problem) if any(problem.layouts) else _PLAIN
+
+    def why(self, problem: Problem) -> str:
+        """Why it can't be done to blocked images; empty where it can."""
         try:
-            wanted = images_of(problem.module, None)
+            return self.declines(problem)
         except DeclinedError as declined:
             return str(declined)
-        return "" if any(problem.layouts[index] for index in wanted) else _PLAIN
+
+    def declines(self, problem: Problem) -> str:
+        """The same, of each solution; may raise DeclinedError too."""
+        raise NotImplementedError
+
+
+@register_solution
+class BlockedElementwise(_BlockedStep):
+    """Pixel by pixel."""
+
+    name = "blocked elementwise"
+    anchors = frozenset({""})
+
+    def declines(self, problem: Problem) -> str:
+        return "" if any(problem.layouts[index] for index in images_of(problem.module, None)) else _PLAIN
 
     def prefers(self, problem: Problem, index: int) -> Blocked | None:
         if problem.module.results[0].rank < 3:
@@ -83,19 +96,13 @@ class BlockedElementwise(Solution):
 
 
 @register_solution
-class BlockedPool(Solution):
+class BlockedPool(_BlockedStep):
     """A loop over each window, sixteen channels at a time."""
 
     name = "blocked pool"
     anchors = frozenset({"pool"})
-    rank = 1
 
-    def applies(self, problem: Problem) -> str:
-        if not any(problem.layouts):
-            return _PLAIN
-        return self._declines(problem)
-
-    def _declines(self, problem: Problem) -> str:
+    def declines(self, problem: Problem) -> str:
         anchor = problem.anchor_instruction
         op = op_of(anchor, Pool)
         if op.kind == "lp" or op.with_indices:
@@ -103,14 +110,11 @@ class BlockedPool(Solution):
         kind = present(anchor, 0).dtype
         if kind is not FLOAT32 and not (kind in BYTES and op.kind == "max"):
             return f"there are no vectors of {kind} for it"
-        try:
-            images_of(_rest(problem).module, anchor.result())
-        except DeclinedError as declined:
-            return str(declined)
+        images_of(_rest(problem).module, anchor.result())
         return ""
 
     def prefers(self, problem: Problem, index: int) -> Blocked | None:
-        if self._declines(problem):
+        if self.why(problem):
             return None
         anchor = problem.anchor_instruction
         bare = Blocked.bare(anchor.result().rank - 2, present(anchor, 0).dtype)
@@ -133,63 +137,48 @@ class BlockedPool(Solution):
 
 
 @register_solution
-class BlockedReduction(Solution):
+class BlockedReduction(_BlockedStep):
     """Whole planes to one number for each channel."""
 
     name = "blocked reduction"
     anchors = frozenset({"reduce"})
-    rank = 1
 
-    def applies(self, problem: Problem) -> str:
-        if not any(problem.layouts):
-            return _PLAIN
-        wanted = self._images(problem)
-        if isinstance(wanted, str):
-            return wanted
-        return "" if any(problem.layouts[index] for index in wanted) else _PLAIN
+    def declines(self, problem: Problem) -> str:
+        return "" if any(problem.layouts[index] for index in self._images(problem)) else _PLAIN
 
-    def _images(self, problem: Problem) -> dict[int, tuple[int | None, ...]] | str:
-        """How what is reduced reads parameters of the op; or why not."""
+    def _images(self, problem: Problem) -> dict[int, tuple[int | None, ...]]:
+        """How what is reduced reads parameters of the op. Raises DeclinedError where it is no planes of images."""
         anchor = problem.anchor_instruction
         source = present(anchor, 0)
         if source.dtype is not FLOAT32 or not whole_planes(anchor):
-            return "it does not reduce planes of float32"
+            raise DeclinedError("it does not reduce planes of float32")
         part = part_of(problem.module, [source])
-        try:
-            return {part.parameters[number]: axes for number, axes in images_of(part.module, None).items()}
-        except DeclinedError as declined:
-            return str(declined)
+        return {part.parameters[number]: axes for number, axes in images_of(part.module, None).items()}
 
     def prefers(self, problem: Problem, index: int) -> Blocked | None:
-        wanted = self._images(problem)
-        if isinstance(wanted, str) or index not in wanted:
+        try:
+            wanted = self._images(problem)
+        except DeclinedError:
+            return None
+        if index not in wanted:
             return None
         rank, kind = present(problem.anchor_instruction, 0).rank, problem.module.parameters[index].result().dtype
         return Blocked.bare(rank - 2, kind) if wanted[index] == tuple(range(rank)) else None
 
     def lower(self, problem: Problem, config: Any, steps: Steps) -> None:
         del config
-        wanted = self._images(problem)
-        if isinstance(wanted, str):
-            raise DeclinedError(wanted)
-        reads, images = read_images(steps, _whole(problem), wanted)
+        reads, images = read_images(steps, _whole(problem), self._images(problem))
         steps.call(blocked_reduction(problem.module, problem.anchor_instruction, images), reads, [steps.result()])
 
 
 @register_solution
-class BlockedConcat(Solution):
+class BlockedConcat(_BlockedStep):
     """Images joined along their channels, block by block."""
 
     name = "blocked concat"
     anchors = frozenset({"concat"})
-    rank = 1
 
-    def applies(self, problem: Problem) -> str:
-        if not any(problem.layouts):
-            return _PLAIN
-        return self._declines(problem)
-
-    def _declines(self, problem: Problem) -> str:
+    def declines(self, problem: Problem) -> str:
         anchor = problem.anchor_instruction
         result = anchor.result()
         if result.rank < 3 or normalize_axis(op_of(anchor, Concat).axis, result.rank) != 1:
@@ -205,13 +194,13 @@ class BlockedConcat(Solution):
         return ""
 
     def prefers(self, problem: Problem, index: int) -> Blocked | None:
-        if self._declines(problem):
+        if self.why(problem):
             return None
         result = problem.anchor_instruction.result()
         return Blocked.bare(result.rank - 2, result.dtype)
 
     def keeps_layout(self, problem: Problem) -> bool:
-        return not self._declines(problem)
+        return not self.why(problem)
 
     def lower(self, problem: Problem, config: Any, steps: Steps) -> None:
         del config
@@ -253,19 +242,14 @@ def _common(problem: Problem, wanted: Blocked) -> Blocked:
 
 
 @register_solution
-class BlockedChannels(Solution):
+class BlockedChannels(_BlockedStep):
     """Images of channels that lie blocked already, in another order or cut into pieces."""
 
     name = "blocked channels"
     anchors = frozenset({"", "split"})
     rank = 2
 
-    def applies(self, problem: Problem) -> str:
-        if not any(problem.layouts):
-            return _PLAIN
-        return self._declines(problem)
-
-    def _declines(self, problem: Problem) -> str:
+    def declines(self, problem: Problem) -> str:
         module = problem.module
         if any(value.rank < 3 for value in module.results):
             return "it makes no images"
@@ -275,13 +259,13 @@ class BlockedChannels(Solution):
         return "it does more than order channels"
 
     def prefers(self, problem: Problem, index: int) -> Blocked | None:
-        if self._declines(problem):
+        if self.why(problem):
             return None
         value = problem.module.parameters[index].result()
         return Blocked.bare(value.rank - 2, value.dtype)
 
     def keeps_layout(self, problem: Problem) -> bool:
-        if self._declines(problem):
+        if self.why(problem):
             return False
         return all(first_of_blocks(part.module) is not None for part in _parts(problem))
 
