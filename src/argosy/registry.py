@@ -69,6 +69,23 @@ class Registry(Generic[K, V]):
         self.load()
         return iter(list(self._entries.items()))
 
+    def walk(self) -> Iterator[tuple[K, V]]:
+        """All entries, module by module in the order of their names; each is imported when its turn comes.
+
+        Who finds what he looks for in the first pays for no other.
+        """
+        seen: set[K] = set()
+        names = [found.name for found in pkgutil.iter_modules(importlib.import_module(self._package).__path__)]
+        for name in sorted(names):
+            importlib.import_module(f"{self._package}.{name}")
+            here = f"{self._package}.{name}"
+            entries = list(self._entries.items())
+            for key, entry in entries:
+                if key not in seen and f"{getattr(entry, '__module__', here)}.".startswith(f"{here}."):
+                    seen.add(key)
+                    yield key, entry
+        yield from ((key, entry) for key, entry in self.items() if key not in seen)
+
     def __contains__(self, key: object) -> bool:
         self.load()
         return key in self._entries

@@ -5,6 +5,7 @@ The layer contracts cannot see this: a package's `__init__` may load what its mo
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 
@@ -28,3 +29,17 @@ def test_importing_the_runtime_loads_no_compiler(module: str) -> None:
         name for name in loaded if any(name == root or name.startswith(f"{root}.") for root in COMPILER_SIDE + HEAVY)
     ]
     assert not unwanted
+
+
+def test_compiling_for_one_target_loads_no_other() -> None:
+    loaded = python("import sys, argosy.compiler as c; c.resolve_targets(['x86-64-v3']); print(*sys.modules)").split()
+    assert "argosy.targets.cpu.target" in loaded
+    assert "argosy.targets.gpu.target" not in loaded
+
+
+def test_a_walk_over_a_registry_meets_every_entry_once() -> None:
+    walk = "[name for name, _ in TARGETS.walk()], sorted(name for name, _ in TARGETS.items())"
+    walked, known = json.loads(
+        python(f"import json; from argosy.targets.base import TARGETS; print(json.dumps([{walk}]))")
+    )
+    assert walked == known

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
@@ -137,7 +137,7 @@ def find_arch(name: str) -> Target:
 
 def find_archs(name: str) -> tuple[Target, ...]:
     """The targets for an arch, a product or a family; raises UsageError with a suggestion for an unknown name."""
-    for _, kind in sorted(TARGETS.items()):
+    for _, kind in TARGETS.walk():
         targets = kind.for_name(name)
         if targets:
             return tuple(targets)
@@ -148,9 +148,9 @@ def find_archs(name: str) -> tuple[Target, ...]:
     )
 
 
-def known_archs() -> list[ArchInfo]:
-    """Every arch of every target."""
-    return [info for _, kind in sorted(TARGETS.items()) for info in kind.archs()]
+def known_archs() -> Iterator[ArchInfo]:
+    """Every arch of every target, which is imported only when its turn comes."""
+    return (info for _, kind in TARGETS.walk() for info in kind.archs())
 
 
 def make_target(name: str, **fields: Any) -> Target:

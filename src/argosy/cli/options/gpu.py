@@ -61,9 +61,11 @@ def with_gpu_options(chosen: Sequence[Target], arguments: argparse.Namespace) ->
     Raises UsageError where there is no GPU to give them to, where it is not said which of several, and for numbers
     that are none or that aren't honoured.
     """
+    asked = asked_gpu_options(arguments)
+    if not asked and arguments.gpu_wavefront_size is None:
+        return tuple(dict.fromkeys(chosen))
     from argosy.targets.gpu.target import GpuTarget
 
-    asked = asked_gpu_options(arguments)
     gpus = [target for target in chosen if isinstance(target, GpuTarget)]
     if asked and not gpus:
         option = f"--{asked[-1].replace('_', '-')}"
