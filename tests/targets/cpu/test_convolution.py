@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import argosy
+from argosy.host_cpu import cpu_features
 from argosy.ir import Builder, Env, Module, Program, TensorType, Value
 from argosy.ir.dtype import FLOAT32
 from argosy.ir.interpreter import Interpreter
@@ -18,6 +19,7 @@ from argosy.ops.pooling import Pool
 from argosy.ops.reduce import Reduce
 from argosy.ops.slicing import Slice
 from argosy.ops.view import Reshape, Transpose
+from argosy.targets.cpu.arch import ARCHS
 from tests.targets.cpu.against_ref import agree, check
 from tests.targets.cpu.loops import needs_compiler
 
@@ -95,6 +97,32 @@ def test_windows(note: str, x: Sequence[int], weight: Sequence[int], fields: dic
     module = build.module({"y": build.pointwise(lambda y: y.max(0.0) * 1.5, result)})
     symbols = {SIZES[axis]: size for axis, size in enumerate(x) if axis != 1} if symbolic else {}
     check(module, [([image(x)], symbols)], note)
+
+
+LEVELS = [level.name for level in ARCHS.values() if level.system == "linux" and level.features <= cpu_features()]
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("size", [(7, 9), (2, 3, 7)], ids=str)
+def test_pixels_of_short_lines(level: str, size: tuple[int, ...]) -> None:
+    """Windows of one pixel over short lines, with what is added, into an image with a halo: tiles of several lines."""
+    build = Builder()
+    rank, window = len(size) + 2, (1,) * len(size)
+    x = build.tensor_parameter("x", "float32", [2, 40, *size])
+    rest = build.tensor_parameter("rest", "float32", [2, 72, *size])
+    first = build.add(
+        convolution(rank, {}), x, build.constant(weights((72, 40, *window))), build.constant(image((72,)))
+    )
+    added = build.pointwise(lambda y, r: (y + r).max(0.0), first, rest)
+    wide = tuple(3 for _ in size)
+    module = build.module(
+        {"y": build.add(convolution(rank, {"pads": 1}), added, build.constant(weights((20, 72, *wide))))}
+    )
+    arguments = [image((2, 40, *size)), image((2, 72, *size))]
+    artifact = argosy.compile(Program(module), targets=(level,), strict=True)
+    (expected,) = Interpreter(module).run(arguments, Env())
+    feeds = dict(zip(module.parameter_names, arguments, strict=True))
+    agree(argosy.Session(artifact, device="cpu").run(feeds)["y"], expected, level)
 
 
 @pytest.mark.parametrize("accuracy", ["exact", "standard", "relaxed"])

@@ -5,6 +5,8 @@ are output channels. The sum runs over blocks of input channels, then over the w
 of a block; the weights lie in that order, so each is read once, in sequence. No pixel outside the image is asked
 for: the input has a halo.
 
+Where windows are single pixels and lines are short, all pixels are one line to it.
+
 A planar image, of few channels, is walked along its lines instead: the sum runs over channels, over the window but
 for its last axis, and over that, along which what a pixel reads lies side by side.
 """
@@ -45,11 +47,13 @@ from argosy.targets.cpu.codegen.tile import (
 )
 from argosy.targets.cpu.layout import LANES, Blocked, Padded, Planar
 
-__all__ = ["conv_kernel", "fetches_rows_ahead", "walks_panels_first"]
+__all__ = ["as_a_line", "conv_kernel", "fetches_rows_ahead", "walks_panels_first"]
 
 _LINE: Final = 64
 _SOME_BLOCKS: Final = 4
 """Blocks of channels from which fetching the next one pays; behind the last it is in vain."""
+_FEWER: Final = Fraction(7, 8)
+"""The share of tiles from which on it pays to walk all pixels as one line, and work out where each lies."""
 _NOTICED: Final = Fraction(1, 8)
 """The share of the work from which on it matters how often an image is read."""
 
@@ -75,6 +79,31 @@ class _Tiling:
         if parts == 1 and len(outer) == 1 and isinstance(count, int) and width and isinstance(steps[0], int):
             lines = max(1, min(count, tile.rows // width))
         return _Tiling(lines, -(-width // parts), parts, ceildiv(count, lines))
+
+
+def as_a_line(window: Window, tile: Tile, source: Blocked | Planar) -> Window:
+    """The window over all pixels as over one line, where it is one of them and that makes fewer tiles of more rows."""
+    sizes = [size for size in window.result[2:] if isinstance(size, int)]
+    moved = {*window.kernel, *window.strides} != {1} or source.lanes == 1 or not source.is_bare
+    if moved or len(sizes) < len(window.kernel) or window.source[2:] != window.result[2:]:
+        return window
+    tiling = _Tiling.of(window.result, tile, source.steps(window.source[2:]))
+    count = math.prod(sizes)
+    parts, _, _ = balanced(count, tile.rows)
+    tiles = tiling.groups * tiling.parts
+    if isinstance(tiles, Dim) or parts > tiles * _FEWER:
+        return window
+    source_dims, result_dims = (*window.source[:2], count), (*window.result[:2], count)
+    return replace(
+        window,
+        source=source_dims,
+        result=result_dims,
+        kernel=(1,),
+        strides=(1,),
+        dilations=(1,),
+        begins=(0,),
+        ends=(0,),
+    )
 
 
 def walks_panels_first(
@@ -132,7 +161,10 @@ def conv_kernel(
     writer = KernelWriter(module, [result.dtype], temporaries)
     text, left, right = writer.text, scalar.storage_type(products.left), scalar.storage_type(products.right)
     shape, channels = window.result, Channels.of(window, tile).depth
-    tiling = _Tiling.of(shape, tile, source.steps(window.source[2:]))
+    walked = as_a_line(window, tile, source)
+    if walked is not window:
+        window, source = walked, Blocked.bare(1, source.dtype)
+    tiling = _Tiling.of(window.result, tile, source.steps(window.source[2:]))
     panels = ceildiv(shape[1], tile.columns)
     blocks = ceildiv(shape[1], LANES)
     tiles = shape[0] * tiling.groups * tiling.parts
@@ -167,7 +199,10 @@ def conv_kernel(
                 text.line(f"case {lines * 64 + pixels}: {call} break;")
         with text.loop("row", "0", "lines * pixels"):
             last = axis_name(len(shape) - 1)
-            if tiling.lines > 1:
+            if len(window.kernel) < len(shape) - 2:
+                text.line("const int64 position = begin + row;")
+                decompose(text, "position", shape[2:], 2)
+            elif tiling.lines > 1:
                 text.line("const int64 line = row / pixels;")
                 text.line(f"const int64 {axis_name(len(shape) - 2)} = first + line, {last} = begin + row % pixels;")
             else:
