@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from argosy.errors import ModelError
 from argosy.ir import Builder, Env, Module, Value
 from argosy.ir.interpreter import Interpreter
 from argosy.ir.validate import validate
 from argosy.ops.fused import Fused
 from argosy.ops.index import Gather, NonZero
 from argosy.ops.matmul import Dot
-from argosy.ops.reduce import Reduce
+from argosy.ops.reduce import Reduce, Softmax
+from argosy.ops.requirement import Require
 from argosy.ops.view import Broadcast, Concat, Pad, Reshape, Split, Transpose
 from argosy.passes.fuse_loops import ANCHORS, FuseLoops
 from argosy.passes.manager import PassManager, Phase
@@ -84,3 +87,22 @@ def test_results_are_kept(data: st.DataObject) -> None:
             assert sum(inner.op.name in ANCHORS for inner in instruction.op.module.instructions) <= 1
         else:  # what could have been fused was
             assert instruction.op.name in ("nonzero", "concat", "split", "constant")
+
+
+@pytest.mark.parametrize("rows", [False, True])
+def test_an_instruction_without_results_stays(rows: bool) -> None:
+    """A requirement has none, and is kept between what is fused."""
+    builder = Builder()
+    x = builder.tensor_parameter("x", "float32", [SIDE, SIDE])
+    good = builder.tensor_parameter("good", "bool", [])
+    y = builder.pointwise("exp", x)
+    builder.add_all(Require(True, "it is not good"), good)
+    module = builder.module([("s", builder.add(Softmax(-1), y))])
+    fused = PassManager((Phase("fuse", (FuseLoops(rows=rows),)),)).run(module)
+    validate(fused)
+    assert [instruction.op.name for instruction in fused.instructions].count("require") == 1
+    feed = np.linspace(-1, 1, SIDE * SIDE, dtype=np.float32).reshape(SIDE, SIDE)
+    before, after = (Interpreter(each).run([feed, np.array(True)], Env()) for each in (module, fused))
+    np.testing.assert_array_equal(after[0], before[0])
+    with pytest.raises(ModelError, match="it is not good"):
+        Interpreter(fused).run([feed, np.array(False)], Env())

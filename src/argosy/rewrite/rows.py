@@ -99,7 +99,7 @@ def _of_rows(instruction: Instruction, rows: tuple[object, ...]) -> bool:
 
 
 def _goes_over(instruction: Instruction) -> bool:
-    kinds = [instruction.types[0], *(operand.type for operand in instruction.operands if operand is not None)]
+    kinds = [*instruction.types, *(operand.type for operand in instruction.operands if operand is not None)]
     ranked = all(isinstance(kind, TensorType) and kind.dims is not None for kind in kinds)
     return instruction.op.name == "pointwise" and ranked and bool(_shape(instruction))
 
