@@ -24,7 +24,7 @@ from typing import Any, Final
 import argosy
 from argosy.targets.cpu.arch import native
 from benchmarks.cpu.cases import Case, cases
-from benchmarks.cpu.contenders import ENGINES, OURS
+from benchmarks.cpu.contenders import ENGINES, OURS, SYMBOLIC
 from benchmarks.cpu.table import means, report
 
 RESULTS: Final = Path(__file__).resolve().parents[1] / "results"
@@ -151,8 +151,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--threads", default="1,2", help="thread counts (default %(default)s)")
     parser.add_argument("--rounds", type=int, default=9, help="samples of each engine (default %(default)s)")
     parser.add_argument("--precision", choices=("fp32", "bf16", "fp16"), default="fp32", help="of ours and OpenVINO")
-    known = ",".join(name for name in ENGINES if name != OURS)
-    parser.add_argument("--peers", default=known, help="engines to compare with (default %(default)s)")
+    known = ",".join(name for name in ENGINES if name not in (OURS, SYMBOLIC))
+    told = f"engines to compare with (default %(default)s); {SYMBOLIC}: our own code for every size"
+    parser.add_argument("--peers", default=known, help=told)
     parser.add_argument("--kernels", type=int, default=0, metavar="N", help="show our N slowest calls of each model")
     parser.add_argument("--limit", type=float, default=900.0, help="seconds for a process (default %(default)s)")
     parser.add_argument("--json", action="store_true", help="print JSON instead of the table")

@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 import argosy
 from benchmarks.cpu.cases import Files
 
-__all__ = ["ENGINES", "OURS", "Contender", "Feeds"]
+__all__ = ["ENGINES", "OURS", "SYMBOLIC", "Contender", "Feeds"]
 
 OURS: Final = "argosy"
+SYMBOLIC: Final = "symbolic"
 Feeds = Mapping[str, NDArray[Any]]
 
 
@@ -35,6 +36,14 @@ def argosy_contender(files: Files, feeds: Feeds, threads: int, precision: str) -
     session = argosy.Session(files.artifact, threads=threads)
     values = dict(feeds)
     return Contender(OURS, lambda: session.run(values), lambda: session.run(values), session)
+
+
+def symbolic_contender(files: Files, feeds: Feeds, threads: int, precision: str) -> Contender:
+    """Ours for every size: the dims that the model leaves open are symbols."""
+    artifact = argosy.compile(files.model, targets=["cpu"], precision=precision)
+    session = argosy.Session(artifact, threads=threads)
+    values = dict(feeds)
+    return Contender(SYMBOLIC, lambda: session.run(values), lambda: session.run(values), session)
 
 
 def onnxruntime_contender(files: Files, feeds: Feeds, threads: int, precision: str) -> Contender:
@@ -103,6 +112,7 @@ def openvino_contender(files: Files, feeds: Feeds, threads: int, precision: str)
 
 ENGINES: Final[Mapping[str, Callable[[Files, Feeds, int, str], Contender]]] = {
     OURS: argosy_contender,
+    SYMBOLIC: symbolic_contender,
     "onnxruntime": onnxruntime_contender,
     "openvino": openvino_contender,
 }

@@ -22,6 +22,8 @@ from argosy.ir.types import TensorType, Type
 
 __all__ = ["Interpreter", "Observer", "bind_symbols", "evaluate", "run_module"]
 
+_REMEMBERED: Final = 64
+"""Sets of shapes of an instruction that are known to follow its rules."""
 _ADDRESSABLE: Final = 1 << 47
 """Bytes that a process can address."""
 
@@ -89,6 +91,7 @@ class Interpreter:
             (instruction, operands, slots.get((instruction, 0), 0), _defines_symbols(instruction.types), tuple(ends))
             for instruction, operands, ends in zip(module.instructions, read, dead, strict=True)
         ]
+        self._open = {instruction: _Rules(instruction) for instruction in module.instructions if _is_open(instruction)}
 
     def run(self, arguments: Sequence[Any], env: Env, observe: Observer | None = None) -> tuple[Any, ...]:
         """Results of the module for `arguments`, in order.
@@ -102,6 +105,8 @@ class Interpreter:
         with np.errstate(all="ignore"):
             for instruction, operands, first, defines, dead in self._steps:
                 inputs = [None if slot is None else values[slot] for slot in operands]
+                if instruction in self._open:
+                    self._open[instruction].check(env, inputs)
                 results = evaluate(instruction, env, inputs)
                 values[first : first + len(results)] = results
                 if defines:
@@ -112,6 +117,41 @@ class Interpreter:
                 for slot in dead:
                     values[slot] = None
         return tuple(values[slot] for slot in self._results)
+
+
+def _is_open(instruction: Instruction) -> bool:
+    """Whether an operand has dims that only the run knows, so that some rules of the op are left to it."""
+    kinds = (operand.type for operand in instruction.operands if operand is not None)
+    return any(
+        isinstance(kind, TensorType) and not all(isinstance(d, int) for d in kind.dims or ("",)) for kind in kinds
+    )
+
+
+class _Rules:
+    """The rules of one instruction about the shapes of its operands. Shapes that followed them are remembered."""
+
+    def __init__(self, instruction: Instruction) -> None:
+        self._instruction = instruction
+        self._followed: set[tuple[Any, ...]] = set()
+
+    def check(self, env: Env, inputs: Sequence[Any]) -> None:
+        """Raise ModelError where the op's own rules have something against the real shapes."""
+        instruction = self._instruction
+        key = tuple([_fingerprint(value) for value in inputs])
+        if key in self._followed:
+            return
+        objection = _objection(instruction, env, inputs)
+        if objection is not None:
+            raise objection.at(instruction.source or instruction.op.name).advise(_read(inputs)) from None
+        if len(self._followed) < _REMEMBERED:
+            self._followed.add(key)
+
+
+def _fingerprint(value: Any) -> Any:
+    """What the rules of ops see of a value: its shape, and few integers themselves."""
+    if not isinstance(value, np.ndarray):
+        return None
+    return (value.shape, value.tobytes()) if value.size <= KNOWN_LIMIT and value.dtype.kind in "iub" else value.shape
 
 
 def evaluate(instruction: Instruction, env: Env, inputs: Sequence[Any]) -> tuple[Any, ...]:

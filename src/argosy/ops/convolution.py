@@ -11,12 +11,12 @@ from typing import Any, Final
 import numpy as np
 
 from argosy.errors import ModelError
-from argosy.ir.dim import DimLike, dim_max, floordiv
+from argosy.ir.dim import DimLike, dim_max, floordiv, mod
 from argosy.ir.dtype import Array, DType, dtype_of
 from argosy.ir.module import Value
 from argosy.ir.op import Op, register
 from argosy.ir.types import Dims, TensorType, Type
-from argosy.ops.demands import differ
+from argosy.ops.demands import demand_room, differ
 from argosy.ops.matmul import carried, carrier, product_dtype
 from argosy.ops.numpy_scalar import convert
 from argosy.ops.window import AUTO_PADS, check_windows, extents, output_sizes, pad_spatial, resolve_pads, windows
@@ -76,7 +76,7 @@ class Conv(Op):
             raise ModelError(f"auto_pad is {self.auto_pad!r}, expected one of {', '.join(AUTO_PADS)}")
         outputs, channels = weight.shape[:2] if weight.rank > 1 else (0, 0)
         _check_operands(x, weight, bias, result, channels * self.group, outputs)
-        if self.group < 1 or (isinstance(outputs, int) and outputs % self.group):
+        if self.group < 1 or differ(mod(outputs, self.group), 0):
             raise ModelError(f"{outputs} output channels do not divide into {self.group} groups")
         kernel = weight.shape[2:]
         check_windows(x.rank - 2, kernel, self.strides, self.dilations, self.pads)
@@ -178,7 +178,7 @@ class ConvTranspose(Op):
         x, weight, bias = _operands(operands, self.name)
         result = product_dtype(x, weight, self.dtype)
         channels, outputs = weight.shape[:2] if weight.rank > 1 else (0, 0)
-        if self.group < 1 or (isinstance(channels, int) and channels % self.group):
+        if self.group < 1 or differ(mod(channels, self.group), 0):
             raise ModelError(f"{channels} input channels do not divide into {self.group} groups")
         outputs = outputs * self.group
         _check_operands(x, weight, bias, result, channels, outputs)
@@ -188,6 +188,10 @@ class ConvTranspose(Op):
             if given and len(given) != spatial:
                 raise ModelError(f"{what} has {len(given)} entries, expected {spatial}")
         sizes, _ = self.geometry(x.shape[2:], weight.shape[2:])
+        for axis, size in enumerate(sizes, 2):
+            if isinstance(size, int) and size < 0:
+                raise ModelError(f"the result would have {size} elements on axis {axis}")
+            demand_room(size, axis)
         return (TensorType(result, (x.shape[0], outputs, *sizes)),)
 
     def infer_unranked(self, *operands: Value | None) -> tuple[Type, ...]:

@@ -10,14 +10,16 @@ from typing import Any
 import numpy as np
 
 from argosy.errors import ModelError
+from argosy.ir.dim import mod
 from argosy.ir.dtype import Array, dtype_of
 from argosy.ir.module import Value
 from argosy.ir.op import Op, register
 from argosy.ir.types import Dims, TensorType, Type
 from argosy.ops.demands import differ
 from argosy.ops.numpy_scalar import convert
-from argosy.ops.operands import present
+from argosy.ops.operands import present, shape_text
 from argosy.ops.sampling import sample_linear
+from argosy.ops.shapes import product
 from argosy.ops.window import check_windows, extents, output_sizes
 
 __all__ = ["DeformableConv"]
@@ -49,8 +51,13 @@ class DeformableConv(Op):
         check_windows(x.rank - 2, weight.shape[2:], self.strides, self.dilations, self.pads)
         extent = extents(weight.shape[2:], self.dilations)
         sizes = output_sizes("explicit", x.shape[2:], extent, self.strides, self.pads)
-        if any(differ(found, wanted) for found, wanted in zip(offset.shape[2:], sizes, strict=True)):
-            raise ModelError(f"the offset is {offset.type}, expected the spatial dims {list(sizes)}")
+        if differ(mod(weight.shape[0], self.group), 0) or differ(mod(x.shape[1], self.offset_group), 0):
+            raise ModelError(f"{weight.shape[0]} filters or {x.shape[1]} channels do not divide into their groups")
+        taps = self.offset_group * product(weight.shape[2:])
+        bias, mask = (*operands[3:], None, None)[:2]
+        _check("offset", offset, (x.shape[0], taps * (x.rank - 2), *sizes))
+        _check("bias", bias, weight.shape[:1])
+        _check("mask", mask, (x.shape[0], taps, *sizes))
         return (TensorType(x.dtype, (x.shape[0], weight.shape[0], *sizes)),)
 
     def evaluate(self, *values: Any) -> tuple[Any, ...]:
@@ -88,3 +95,11 @@ class DeformableConv(Op):
             )
         )
         return [axis.reshape(-1).astype(kind) for axis in np.meshgrid(*starts, indexing="ij")]
+
+
+def _check(what: str, operand: Value | None, expected: Dims) -> None:
+    """Raise ModelError where an operand that is there has another shape."""
+    if operand is None:
+        return
+    if operand.rank != len(expected) or any(differ(*pair) for pair in zip(operand.shape, expected, strict=True)):
+        raise ModelError(f"the {what} is {operand.type}, expected the shape {shape_text(expected)}")

@@ -15,17 +15,33 @@ from typing import Final
 from argosy.ir.dim import DimLike, bounds, dim_max, equal, symbols_in
 from argosy.ir.module import Instruction
 
-__all__ = ["Demand", "demand_broadcast", "demand_cover", "demand_room", "demands_of", "differ"]
+__all__ = [
+    "BOTH",
+    "Demand",
+    "demand_broadcast",
+    "demand_cover",
+    "demand_repeats",
+    "demand_room",
+    "demands_of",
+    "differ",
+]
+
+
+BOTH: Final = 3
+"""Sides of a demand that may be 1: the left and the right one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """`left` and `right` are equal; where it `spreads`, one of them may also be 1. `axis` is told, -1 for none."""
+    """`left` and `right` are equal; or `left` is 1 where bit 0 of `spreads` is set, `right` where bit 1 is.
+
+    `axis` is told, -1 for none.
+    """
 
     left: DimLike
     right: DimLike
     axis: int = -1
-    spreads: bool = False
+    spreads: int = 0
 
     @property
     def symbols(self) -> frozenset[str]:
@@ -47,7 +63,12 @@ def differ(left: DimLike, right: DimLike, axis: int = -1) -> bool:
 
 def demand_broadcast(left: DimLike, right: DimLike, axis: int = -1) -> None:
     """Say that two dims must be equal, or one of them 1."""
-    _note(Demand(left, right, axis, spreads=True))
+    _note(Demand(left, right, axis, spreads=BOTH))
+
+
+def demand_repeats(part: DimLike, whole: DimLike, axis: int = -1) -> None:
+    """Say that a dim must be another one, or 1."""
+    _note(Demand(part, whole, axis, spreads=1))
 
 
 def demand_room(room: DimLike, axis: int = -1) -> None:

@@ -91,6 +91,10 @@ class Split(Op):
             raise ModelError(f"{len(pieces)} sizes are given for {self.count} outputs")
         if differ(sum(pieces[1:], pieces[0]), size):
             raise ModelError(f"the sizes {shape_text(pieces)} do not add up to the dim {size} of axis {axis}")
+        for piece in pieces:
+            if isinstance(piece, int) and piece < 0:
+                raise ModelError(f"the sizes are {shape_text(pieces)}, expected none below 0")
+            demand_room(piece, axis)
         return tuple(tensor.with_dims((*tensor.shape[:axis], piece, *tensor.shape[axis + 1 :])) for piece in pieces)
 
     def infer_unranked(self, *operands: Value | None) -> tuple[Type, ...]:
@@ -101,7 +105,6 @@ class Split(Op):
         last = size - chunk * (self.count - 1)
         if isinstance(last, int) and last < 0:
             raise ModelError(f"the dim {size} can't be split into {self.count} pieces")
-        demand_room(last)
         return (*(chunk,) * (self.count - 1), last)
 
     def evaluate(self, *values: Any) -> tuple[Any, ...]:

@@ -14,7 +14,7 @@ from argosy.ir.dtype import FLOAT32, INT32, Array, DType, dtype_of
 from argosy.ir.module import Value
 from argosy.ir.op import Op, register
 from argosy.ir.types import TensorType, Type
-from argosy.ops.demands import demand_broadcast, differ
+from argosy.ops.demands import demand_repeats, differ
 from argosy.ops.numpy_scalar import convert
 from argosy.ops.operands import present
 from argosy.ops.shapes import normalize_axis
@@ -36,7 +36,7 @@ def _check_shape(what: str, x: Value, parameter: Value, axis: int, block_size: i
     if len(shape) == 0 or (len(shape) == 1 and equal(shape[0], 1)):
         return
     if len(shape) == 1 and equal(shape[0], 1) is None and not (block_size and x.rank == 1):
-        demand_broadcast(shape[0], x.shape[normalize_axis(axis, x.rank)], axis)
+        demand_repeats(shape[0], x.shape[normalize_axis(axis, x.rank)], axis)
         return
     axis = normalize_axis(axis, x.rank)
     if not block_size:

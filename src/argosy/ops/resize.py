@@ -223,7 +223,7 @@ class Resize(Op):
         if self.coordinates == "pytorch_half_pixel" and entry.output == 1:
             return target * 0.0
         places: Array = (target + 0.5) / entry.scale - 0.5
-        if self.coordinates == "half_pixel_symmetric":
+        if self.coordinates == "half_pixel_symmetric" and entry.size:
             places += entry.size / 2 * (1 - entry.output / width)
         return places
 

@@ -14,7 +14,7 @@ from argosy.ir.dtype import Array
 from argosy.ir.module import Value
 from argosy.ir.op import Known, Op, fresh, register
 from argosy.ir.types import Dims, TensorType, Type
-from argosy.ops.demands import differ
+from argosy.ops.demands import demand_room, differ
 from argosy.ops.operands import ints, numbers, present, steering
 from argosy.ops.shapes import normalize_axis
 
@@ -198,8 +198,12 @@ class Pad(Op):
             return (tensor.with_dims(tuple(result)),)
         for axis, (before, after) in _by_axis(amounts, places, tensor.rank).items():
             grown = result[axis] + before + after
-            if isinstance(grown, int) and grown < 0:
+            left = result[axis] - dims.dim_max(0 - before, 0) - dims.dim_max(0 - after, 0)
+            if isinstance(left, int) and left < 0:
                 raise ModelError(f"the pads {before} and {after} take away more than axis {axis} of {tensor} has")
+            # All modes but one repeat elements, of which there must be some.
+            repeated = dims.dim_min(dims.dim_max(before, 0) + dims.dim_max(after, 0), 1)
+            demand_room(left if self.mode == "constant" else left - repeated, axis)
             result[axis] = grown
         return (tensor.with_dims(tuple(result)),)
 

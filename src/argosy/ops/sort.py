@@ -138,6 +138,9 @@ class NonMaxSuppression(Op):
             raise ModelError(f"found boxes {boxes} and scores {scores}, expected {expected}")
         if differ(boxes.shape[1], scores.shape[2]) or differ(boxes.shape[0], scores.shape[0]):
             raise ModelError(f"the boxes {boxes} and the scores {scores} differ in batch or count")
+        for operand in operands[2:]:
+            if operand is not None and operand.tensor.dims is not None and differ(product(operand.shape), 1):
+                raise ModelError(f"a limit is {operand.type}, expected one number")
         limit = steering(None, operands[2]) if len(operands) > 2 else (0,)
         most = None
         if limit and not isinstance(limit[0], Dim):

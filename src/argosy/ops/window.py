@@ -41,6 +41,8 @@ def check_windows(rank: int, kernel: Dims, strides: Sequence[int], dilations: Se
             raise ModelError(f"{what} has {len(values)} entries, expected {count} for {rank} spatial axes")
         if any(isinstance(value, int) and not least <= value < _MOST for value in values):
             raise ModelError(f"{what} is {list(values)}, expected {least} or more, below {_MOST}")
+    for axis, size in enumerate(kernel, 2):
+        demand_room(size - 1, axis)
 
 
 def resolve_pads(auto_pad: str, sizes: Dims, extent: Dims, strides: Sequence[int], pads: Dims) -> Dims:

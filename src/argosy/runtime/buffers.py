@@ -95,8 +95,11 @@ class Buffer(msgspec.Struct, frozen=True):
         return self.tensor.dtype
 
     def shape(self, symbols: Mapping[str, int]) -> tuple[int, ...]:
-        """Its shape under these values of the symbols."""
-        return tuple(dim if isinstance(dim, int) else dims.evaluate(dim, symbols) for dim in self.tensor.shape)
+        """Its shape under these values of the symbols.
+
+        Where sizes don't fit each other a dim may come out negative; it counts as 0 until a step refuses the sizes.
+        """
+        return tuple(dim if isinstance(dim, int) else max(dims.evaluate(dim, symbols), 0) for dim in self.tensor.shape)
 
 
 class BufferTable:

@@ -16,12 +16,14 @@ from argosy.ir import Builder, Module, Symbol, TensorType, Value, symbol_dim
 from argosy.ir.dtype import BOOL, DTYPES, FLOAT32, INT64
 from argosy.ops.control import If
 from argosy.ops.convolution import Conv
+from argosy.ops.einsum import Einsum
 from argosy.ops.index import GatherElements, NonZero
 from argosy.ops.matmul import Dot
 from argosy.ops.pooling import Pool
 from argosy.ops.quantize import Dequantize
 from argosy.ops.reduce import ArgReduce
 from argosy.ops.scatter import ScatterElements
+from argosy.ops.slicing import Pad
 from argosy.ops.trees import TreeEnsemble
 from argosy.ops.view import Broadcast, Concat, Reshape, Split, Squeeze
 from tests.targets.cpu.against_ref import check, compiled
@@ -61,8 +63,12 @@ def trees(builder: Builder, x: Value) -> Value:
 # The dims of the operands, the op, shapes that fit, and shapes that do not.
 CASES: dict[str, tuple[Sequence[Dims], Callable[..., Value], Sequence[Any], Sequence[Any]]] = {
     "pointwise": (
-        [(N,), (M,)], lambda b, x, y: b.pointwise("add", x, y, source="node"), ([(2,), (2,)], [(1,), (3,)]),
-        ([(2,), (3,)],),
+        [(N,), (M,)], lambda b, x, y: b.pointwise("add", x, y, source="node"),
+        ([(2,), (2,)], [(1,), (3,)], [(0,), (0,)]), ([(2,), (3,)], [(0,), (2,)]),
+    ),
+    "einsum": (
+        [(N, M), (M, K)], lambda b, x, y: b.add(Einsum("ij,ij->i"), x, y, source="node"),
+        ([(2, 2), (2, 2)], [(1, 3), (3, 3)]), ([(2, 3), (3, 2)], [(2, 0), (0, 0)]),
     ),
     "position of the greatest": (
         [(3, N)], lambda b, x: b.add(ArgReduce("max", 1), x, source="node"), ([(3, 2)], [(3, 1)]), ([(3, 0)],),
@@ -108,6 +114,28 @@ CASES: dict[str, tuple[Sequence[Dims], Callable[..., Value], Sequence[Any], Sequ
         [(N, 2)], lambda b, x: neg(b, b.add_all(Split(0, 2, (2, 3)), neg(b, x), source="node")[1]), ([(5, 2)],),
         ([(4, 2)], [(6, 2)]),
     ),
+    "the first of equal pieces": (
+        [(N,)], lambda b, x: neg(b, b.add_all(Split(0, 5), neg(b, x), source="node")[0]),
+        ([(5,)], [(10,)], [(9,)], [(0,)]), ([(6,)], [(7,)], [(2,)], [(1,)], [(11,)]),
+    ),
+    "the first of pieces as equal as may be": (
+        [(N,)], lambda b, x: neg(b, b.add_all(Split(0, 2), neg(b, x), source="node")[0]), ([(5,)], [(4,)], [(1,)]), (),
+    ),
+    "filters in groups": (
+        [(1, 4, 5), (N, 2, 3)], lambda b, x, w: b.add(Conv((1,), (0, 0), (1,), 2), x, w, source="node"),
+        ([(1, 4, 5), (4, 2, 3)], [(1, 4, 5), (0, 2, 3)]), ([(1, 4, 5), (3, 2, 3)],),
+    ),
+    "an empty window": (
+        [(1, 4, 5), (2, 4, N)], lambda b, x, w: b.add(Conv((1,), (0, 0), (1,)), x, w, source="node"),
+        ([(1, 4, 5), (2, 4, 3)],), ([(1, 4, 5), (2, 4, 0)], [(1, 4, 5), (2, 4, 6)]),
+    ),
+    "pads that take away": (
+        [(N,)], lambda b, x: neg(b, b.add(Pad("constant", (-2, 3)), neg(b, x), source="node")),
+        ([(2,)], [(4,)]), ([(1,)], [(0,)]),
+    ),
+    "edges that are repeated": (
+        [(N,)], lambda b, x: neg(b, b.add(Pad("edge", (1, 2)), neg(b, x), source="node")), ([(1,)], [(4,)]), ([(0,)],),
+    ),
     "channels": ([(1, N, 8, 8), (4, 3, 3, 3)], conv, ([(1, 3, 8, 8), (4, 3, 3, 3)],), ([(1, 2, 8, 8), (4, 3, 3, 3)],)),
     "a window": ([(1, 3, N, 8), (4, 3, 3, 3)], conv, ([(1, 3, 8, 8), (4, 3, 3, 3)],), ([(1, 3, 2, 8), (4, 3, 3, 3)],)),
     "a window of a pool": (
@@ -149,8 +177,9 @@ def test_a_scale_for_each_channel_is_one_for_each_or_one_for_all() -> None:
     for size in (1, 3):
         scale = np.arange(1, size + 1, dtype=np.float32)
         np.testing.assert_array_equal(session.run({"x0": values, "x1": scale})["y"], values * scale)
-    with pytest.raises(UsageError):
-        session.run({"x0": values, "x1": floats(2)})
+    for fewer, size in ((3, 2), (1, 3), (1, 0)):
+        with pytest.raises(UsageError):
+            session.run({"x0": values[:, :fewer], "x1": floats(size)})
 
 
 def test_sizes_that_depend_on_data_are_checked_too() -> None:

@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from typing import Final
 
 from argosy.ir.dim import DimLike
-from argosy.ops.demands import Demand
+from argosy.ops.demands import BOTH, Demand
 from argosy.targets.cpu.codegen.kernel import ENTRY, Kernel
 
 __all__ = ["DEMAND_CHECK", "demand_words"]
 
-_NUMBER: Final = 1
-_EITHER: Final = 2
-"""How sizes may spread: to a number that was known, or to either of two that were not."""
+_PLANNED: Final = 4
+"""Beside the sides that may be 1: that neither size was known."""
 
 DEMAND_CHECK: Final = Kernel(
     f"""\
@@ -23,8 +22,8 @@ ARGOSY_EXPORT void {ENTRY}(const void *params, int64_t chunk, int64_t chunks, vo
   for (int64 left = ARGOSY_SYMBOL(params, 0); left > 0; --left, demand += 4) {{
     if (demand[0] == demand[1]) continue;
     /* Where only the run knows both sizes, 0 and 1 do not fit: the result was planned as the larger one. */
-    const bool planned = demand[3] == {_EITHER} && demand[0] * demand[1] == 0;
-    if (demand[3] && !planned && (demand[0] == 1 || demand[1] == 1)) continue;
+    const bool planned = demand[3] & {_PLANNED} && demand[0] * demand[1] == 0;
+    if (!planned && ((demand[3] & 1 && demand[0] == 1) || (demand[3] & 2 && demand[1] == 1))) continue;
     argosy_fail(scratch, ARGOSY_SHAPES, demand[2] - 1);
   }}
 }}
@@ -33,13 +32,14 @@ ARGOSY_EXPORT void {ENTRY}(const void *params, int64_t chunk, int64_t chunks, vo
     1,
     label="check_sizes",
 )
-"""Reads their number, and for each the two sizes, its axis plus 1, and how it spreads, 0 for not at all."""
+"""Reads their number, and for each the two sizes, its axis plus 1, and which of them may be 1."""
 
 
 def demand_words(demands: Sequence[Demand]) -> list[DimLike]:
     """What the kernel reads, none of it negative."""
     words: list[DimLike] = [len(demands)]
     for demand in demands:
-        way = _NUMBER if isinstance(demand.left, int) or isinstance(demand.right, int) else _EITHER
-        words += [demand.left, demand.right, demand.axis + 1, way if demand.spreads else 0]
+        sides = (demand.left, demand.right)
+        planned = _PLANNED if demand.spreads == BOTH and not any(isinstance(side, int) for side in sides) else 0
+        words += [*sides, demand.axis + 1, demand.spreads + planned]
     return words
