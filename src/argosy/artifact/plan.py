@@ -171,7 +171,12 @@ class ScalarArgument(Record, frozen=True, tag_field="kind", tag="scalar"):
 
 
 class HiddenArgument(Record, frozen=True, tag_field="kind", tag="hidden"):
-    """An argument that the code object's metadata asks for by name (`hidden_block_count_x` …), at `offset`."""
+    """An argument that the code object's metadata asks for by name (`hidden_block_count_x` …), at `offset`.
+
+    `fault` is the address of 64 bits of this step's own, 0 when a run begins: a kernel that can't go on puts there the
+    maximum of them and of what it met, a code in bits 56 to 59 and below it a number with its sign; see
+    `runtime.gpu.faults`.
+    """
 
     offset: int
     size: int

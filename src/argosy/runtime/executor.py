@@ -161,7 +161,8 @@ class Executor:
             call()
             record = frame.records[number]
             if record.fault:
-                raise fault_in(self._body.fixed[number], record, self._table, frame.layout.symbols)
+                step = self._body.fixed[number].calls[record.step].step
+                raise fault_in(step, record.fault, record.value, self._table, frame.layout.symbols)
         values = frame.values
         return tuple([values[number].copy() for number in self._outputs])
 

@@ -15,6 +15,7 @@ from argosy.artifact.plan import (
     CallStep,
     CopyStep,
     EvaluateStep,
+    HiddenArgument,
     IfBlock,
     LaunchStep,
     LoopBlock,
@@ -186,7 +187,7 @@ class _Builder:
                     pointers.append(argument)
                 case ScalarArgument():
                     scalars.append(argument)
-                case ScratchArgument() if self._launches:
+                case ScratchArgument() | HiddenArgument(name="fault") if self._launches:
                     pass
                 case _:
                     kind = type(argument).__name__

@@ -12,7 +12,16 @@ from typing import Any, overload
 
 import numpy as np
 
-from argosy.artifact.plan import CarriedRecord, CollectedRecord, CopyStep, RunStep, ShapeStep
+from argosy.artifact.plan import (
+    CallStep,
+    CarriedRecord,
+    CollectedRecord,
+    CopyStep,
+    LaunchStep,
+    RunStep,
+    ScalarArgument,
+    ShapeStep,
+)
 from argosy.errors import ArgosyError, ArtifactError, InternalError
 from argosy.ir import dim as dims
 from argosy.ir.dim import Symbol
@@ -29,16 +38,16 @@ from argosy.runtime.nodes import Branch, Call, Calls, Evaluation, Launches, Loop
 __all__ = ["Run", "fault_in"]
 
 
-def fault_in(calls: Calls, record: RunRecord, table: BufferTable, symbols: Mapping[str, int]) -> ArgosyError:
-    """The error for what a kernel among `calls` reported; it tells what the kernel read, tensors or sizes alone."""
-    call = calls.calls[record.step]
-    step = call.step
+def fault_in(
+    step: CallStep | LaunchStep, fault: int, value: int, table: BufferTable, symbols: Mapping[str, int]
+) -> ArgosyError:
+    """The error for what a kernel reported; it tells what the kernel read, tensors or sizes alone."""
     reads = [_told(table[number], symbols) for number in step.reads] or [
-        f"{scalar.value} = {table.sizes.number(scalar.value, symbols)}"
-        for scalar in call.scalars
-        if isinstance(scalar.value, str)
+        f"{argument.value} = {table.sizes.number(argument.value, symbols)}"
+        for argument in step.arguments
+        if isinstance(argument, ScalarArgument) and isinstance(argument.value, str)
     ]
-    error = fault_error(record.fault, record.value, step.source or step.entry)
+    error = fault_error(fault, value, step.source or step.entry)
     return error.advise(f"it read {', '.join(reads)}") if reads else error
 
 
@@ -215,7 +224,8 @@ class Run:
 
     def _check(self, calls: Calls, record: RunRecord) -> None:
         if record.fault:
-            raise fault_in(calls, record, self._table, self._env.symbols)
+            step = calls.calls[record.step].step
+            raise fault_in(step, record.fault, record.value, self._table, self._env.symbols)
 
     def _observed_calls(self, node: Calls, observe: Observer) -> None:
         """Each call on its own, so that whoever watches sees when it ends and what it wrote."""

@@ -70,6 +70,7 @@ CASES: dict[str, tuple[Build, list[Any]]] = {
         [X, ints(-3)],
     ),
     "squeeze no axis": (lambda b, x, a: b.add(Squeeze(), x, a, source="node"), [X[None], ints(3)]),
+    "squeeze an axis of 3": (lambda b, x, a: b.add(Squeeze(), x, a, source="node"), [X[None], ints(-2)]),
     "unsqueeze no axis": (lambda b, x, a: b.add(Unsqueeze(), x, a, source="node"), [X, ints(3)]),
     "unsqueeze an axis twice": (lambda b, x, a: b.add(Unsqueeze(), x, a, source="node"), [X, ints(0, -4)]),
     "reshape": (lambda b, x, s: b.add(Reshape(), x, s, source="node"), [X, ints(5, -1)]),

@@ -23,6 +23,7 @@ from argosy.ir.op import Env
 from argosy.ir.types import type_symbols
 from argosy.runtime.buffers import BufferTable, Sizes
 from argosy.runtime.gpu.device import Device
+from argosy.runtime.gpu.faults import may_fail
 from argosy.runtime.gpu.layout import DeviceFrame, DeviceHoldings, DeviceLayout, DeviceWorkspace
 from argosy.runtime.gpu.run import DeviceRun
 from argosy.runtime.nodes import build_nodes
@@ -103,6 +104,7 @@ class DeviceExecutor:
         steps = [step for blocks in (plan.body, *(module.body for module in plan.prepare)) for step in steps_in(blocks)]
         launches = [step for step in steps if isinstance(step, LaunchStep)]
         self._on_device = frozenset(table[number].root for step in launches for number in (*step.reads, *step.writes))
+        self._may_fail = [step for step in launches if may_fail(step)]
         self._holdings = DeviceHoldings(device, initial=[None] * len(plan.buffers))
         self._workspaces: deque[DeviceWorkspace] = deque()
         device.enter()
@@ -137,14 +139,17 @@ class DeviceExecutor:
         workspace = self._taken()
         try:
             run = self._start(self._body, workspace, env, observe)
-            for number, argument in zip(self._inputs, arguments, strict=True):
-                if self._table[number].root in self._on_device:
-                    self._check(number, argument, env)
-                run.write(number, argument)
-            with np.errstate(all="ignore"):
-                run.nodes(self._body.nodes)
-            results = tuple(run.kept(number) for number in self._outputs)
-            run.end()
+            try:
+                for number, argument in zip(self._inputs, arguments, strict=True):
+                    if self._table[number].root in self._on_device:
+                        self._check(number, argument, env)
+                    run.write(number, argument)
+                with np.errstate(all="ignore"):
+                    run.nodes(self._body.nodes)
+                results = tuple(run.kept(number) for number in self._outputs)
+            finally:
+                run.end()
+            run.check()
             return results
         finally:
             self._workspaces.append(workspace)
@@ -162,7 +167,7 @@ class DeviceExecutor:
         try:
             return self._workspaces.pop()
         except IndexError:
-            return DeviceWorkspace(self._device)
+            return DeviceWorkspace(self._device, self._may_fail)
 
     def _start(self, body: _Body, workspace: DeviceWorkspace, env: Env, observe: Observer | None) -> DeviceRun:
         frame = workspace.frame(body.layout(env.symbols), self._frame)
@@ -195,7 +200,7 @@ class DeviceExecutor:
 
     def _prepare(self, body: _Body, results: Sequence[int]) -> None:
         """Run a prepare module; its results are the same for every run."""
-        workspace = DeviceWorkspace(self._device)
+        workspace = DeviceWorkspace(self._device, self._may_fail)
         run = self._start(body, workspace, Env(), None)
         run.nodes(body.nodes)
         self._device.synchronize(workspace.stream)
@@ -203,4 +208,5 @@ class DeviceExecutor:
             if self._table[number].root not in self._on_device:
                 self._holdings.initial[number] = run.read(number)
         run.end()
+        run.check()
         workspace.end()

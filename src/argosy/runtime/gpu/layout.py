@@ -12,10 +12,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from argosy.artifact.plan import LaunchStep, PointerArgument, ScalarArgument, ScratchArgument
+from argosy.artifact.plan import HiddenArgument, LaunchStep, PointerArgument, ScalarArgument, ScratchArgument
 from argosy.errors import ArtifactError
 from argosy.runtime.buffers import BufferTable
 from argosy.runtime.gpu.device import Device
+from argosy.runtime.gpu.faults import FaultWords
 
 __all__ = ["Bound", "DeviceFrame", "DeviceHoldings", "DeviceLayout", "DeviceWorkspace", "bind_launch"]
 
@@ -62,6 +63,7 @@ def bind_launch(
     symbols: Mapping[str, int],
     locate: Callable[[int], int],
     scratch: Callable[[int], int],
+    faults: FaultWords,
 ) -> Bound | None:
     """A launch on these sizes; None where there is nothing to do. `locate` gives addresses, `scratch` memory."""
     sizes = table.sizes
@@ -84,6 +86,8 @@ def bind_launch(
             case ScratchArgument():
                 address = scratch(sizes.number(argument.bytes, symbols))
                 struct.pack_into("<Q", block, argument.offset, address)
+            case HiddenArgument(name="fault"):
+                struct.pack_into("<Q", block, argument.offset, faults.address(step))
             case _:
                 raise ArtifactError(f"a launch takes a {type(argument).__name__}", where=step.source or step.entry)
     return Bound(function, (x, y, z), step.block, step.shared, bytes(block))
@@ -92,9 +96,10 @@ def bind_launch(
 class DeviceWorkspace:
     """The memory and the queue of one run at a time."""
 
-    def __init__(self, device: Device) -> None:
+    def __init__(self, device: Device, may_fail: Sequence[LaunchStep] = ()) -> None:
         self.device = device
         self.stream = device.create_stream()
+        self.faults = FaultWords(device, may_fail, self.stream)
         self._arena = 0
         self._room = 0
         self._frames: OrderedDict[int, DeviceFrame] = OrderedDict()
@@ -131,6 +136,7 @@ class DeviceWorkspace:
         self._drop(list(self._frames))
         if self._room:
             self.device.free(self._arena)
+        self.faults.end()
         self.device.destroy_stream(self.stream)
 
 
@@ -143,6 +149,7 @@ class DeviceFrame:
         self.layout = layout
         self.device = workspace.device
         self.stream = workspace.stream
+        self.faults = workspace.faults
         self.values = list(holdings.initial)
         self._table = table
         self._holdings = holdings
@@ -174,7 +181,7 @@ class DeviceFrame:
         bound = [
             bind_launch(
                 step, self._holdings.functions[step.code, step.entry], self._table, symbols,
-                lambda buffer: self.locate(buffer, symbols), self.scratch,
+                lambda buffer: self.locate(buffer, symbols), self.scratch, self.faults,
             )
             for step in steps
         ]  # fmt: skip

@@ -16,7 +16,7 @@ from argosy.ir.op import Env
 from argosy.runtime.buffers import BufferTable
 from argosy.runtime.gpu.layout import DeviceFrame, DeviceHoldings, bind_launch
 from argosy.runtime.nodes import Launches
-from argosy.runtime.run import Run
+from argosy.runtime.run import Run, fault_in
 
 __all__ = ["DeviceRun"]
 
@@ -43,15 +43,35 @@ class DeviceRun(Run):
         """Shapes of tensors that came from the host: they may tell the symbols of the buffer's type."""
         self._pools: dict[int, tuple[int, int]] = {}
         self._freed: list[int] = []
+        self._fault: tuple[LaunchStep, int, int] | None = None
 
     def end(self) -> None:
         """Wait for the device, and give pooled memory back."""
         frame = self._device_frame
+        frame.faults.fetch(frame.stream)
         frame.device.synchronize(frame.stream)
         for address in (*self._freed, *(address for address, _ in self._pools.values())):
             frame.device.free(address)
         self._freed.clear()
         self._pools.clear()
+        self._fault = self._fault or frame.faults.take(frame.stream)
+
+    def check(self) -> None:
+        """Raise what a kernel reported, as far as it is known."""
+        if self._fault is not None:
+            raise fault_in(*self._fault, self._table, self._env.symbols)
+
+    def _scalar(self, number: int | None) -> Any:
+        """What a loop goes on by: a fault must not make it go on for ever."""
+        if number is None:
+            return None
+        frame = self._device_frame
+        frame.faults.fetch(frame.stream)
+        value = super()._scalar(number)
+        frame.device.synchronize(frame.stream)
+        self._fault = frame.faults.take(frame.stream)
+        self.check()
+        return value
 
     def read(self, number: int) -> Any:
         """The value of a buffer; from the device it is a copy."""
@@ -133,7 +153,7 @@ class DeviceRun(Run):
         frame, symbols = self._device_frame, self._env.symbols
         for step in steps:
             function = self._holdings.functions[step.code, step.entry]
-            bound = bind_launch(step, function, self._table, symbols, self._place, self._scratch)
+            bound = bind_launch(step, function, self._table, symbols, self._place, self._scratch, frame.faults)
             if bound is not None:
                 frame.device.launch(
                     bound.function, bound.grid, bound.block, bound.shared, frame.stream, bound.parameters

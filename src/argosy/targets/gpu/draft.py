@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from argosy.artifact.plan import LaunchStep, PointerArgument, ScalarArgument, Step
+from argosy.artifact.plan import HiddenArgument, LaunchStep, PointerArgument, ScalarArgument, ShapeStep, Step
 from argosy.ir.dim import DimLike
 from argosy.ir.module import Instruction, Module, Parameter, Value
 from argosy.ir.types import TensorType, Type, type_symbols
@@ -53,6 +53,10 @@ class Lowering(Protocol):
         """Why the toolchain refused a kernel before; empty where it did not."""
         ...
 
+    def undefined(self, kind: Type) -> list[tuple[str, int]]:
+        """The symbols in a type that have no value yet, and their axes."""
+        ...
+
     def size(self, dim: DimLike) -> int | str:
         """A dim as the plan writes it."""
         ...
@@ -76,6 +80,11 @@ class Draft:
     kernels: list[Kernel] = field(default_factory=list)
     results: dict[int, Place] = field(default_factory=dict)
     found: dict[Value, list[Place]] = field(default_factory=dict)
+
+    @property
+    def belongs_to_runs(self) -> bool:
+        """Whether some of it must be done in every run: it tells sizes, or may fail in a run that never comes to it."""
+        return bool(self.body) or any(kernel.may_fail for kernel in self.kernels)
 
     def _present(self) -> list[Value]:
         return [operand for operand in self.instruction.operands if operand is not None]
@@ -126,6 +135,16 @@ class Draft:
         self.made.append(self.lowering.kept(kind))
         return self.made[-1]
 
+    def undefined(self, index: int = 0) -> Sequence[tuple[str, int]]:
+        """Symbols that only this op gives a value, but for those that it has defined already."""
+        defined = {step.symbol for step in self.body if isinstance(step, ShapeStep)}
+        found = self.lowering.undefined(self.instruction.types[index])
+        return [(name, axis) for name, axis in found if name not in defined]
+
+    def define(self, symbol: str, buffer: int, element: int = 0) -> None:
+        """Bind a data-dependent symbol."""
+        self.body.append(ShapeStep(symbol, buffer, None, element))
+
     def launch(self, kernel: Kernel, reads: Sequence[int], writes: Sequence[int]) -> None:
         """Append a launch. Raises DeclinedError where the toolchain refused the kernel before."""
         (self.before if self.at_load else self.body).append(self._step(kernel, reads, writes))
@@ -136,15 +155,17 @@ class Draft:
             raise DeclinedError(why)
         self.kernels.append(kernel)
         pointers = [PointerArgument(8 * slot, number) for slot, number in enumerate((*reads, *writes))]
+        fault = (HiddenArgument(8 * len(pointers), 8, "fault"),) if kernel.may_fail else ()
+        first = 8 * (len(pointers) + len(fault))
         width, kind = (8, "int64") if kernel.symbol_type == "i64" else (4, "int32")
         scalars = [
-            ScalarArgument(8 * len(pointers) + width * slot, kind, self.lowering.symbol_text(name))
+            ScalarArgument(first + width * slot, kind, self.lowering.symbol_text(name))
             for slot, name in enumerate(kernel.symbols)
         ]
         grid = tuple(self.lowering.size(size) for size in kernel.launch.grid)
         return LaunchStep(
-            0, kernel.entry, (grid[0], grid[1], grid[2]), (0, 1, 1), 8 * len(pointers) + width * len(scalars),
-            (*pointers, *scalars), tuple(reads), tuple(writes), source=self.instruction.source,
+            0, kernel.entry, (grid[0], grid[1], grid[2]), (0, 1, 1), first + width * len(scalars),
+            (*pointers, *fault, *scalars), tuple(reads), tuple(writes), source=self.instruction.source,
         )  # fmt: skip
 
 

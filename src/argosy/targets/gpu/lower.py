@@ -257,14 +257,11 @@ class _Lowering(PlanBuffers):
         if self._alias(instruction):
             return
         reasons: list[str] = []
-        if any(self.undefined(kind) for kind in instruction.types):
-            reasons.append("its sizes depend on data")
-        else:
-            for solution in solutions_of(instruction):
-                draft = self._attempt(solution, instruction, reasons)
-                if draft is not None:
-                    self._commit(draft)
-                    return
+        for solution in solutions_of(instruction):
+            draft = self._attempt(solution, instruction, reasons)
+            if draft is not None:
+                self._commit(draft)
+                return
         self._evaluate(instruction, reasons or [f"{instruction.op.name} has no kernel yet"])
 
     def _alias(self, instruction: Instruction) -> bool:
@@ -296,7 +293,11 @@ class _Lowering(PlanBuffers):
                     self.forget(before)
                     reasons[said:] = [f"{solution.name}: {declined}"]
                     continue
-                if not (at_load and draft.body):
+                if unknown := [name for index in range(len(instruction.types)) for name, _ in draft.undefined(index)]:
+                    self.forget(before)
+                    reasons[said:] = [f"{solution.name}: its size {unknown[0]} depends on data"]
+                    break
+                if not (at_load and draft.belongs_to_runs):
                     return draft
                 self.forget(before)
         return None

@@ -70,6 +70,14 @@ class Steps(Protocol):
         """A buffer that lives as long as the steps of this op need it."""
         ...
 
+    def undefined(self, index: int = 0) -> Sequence[tuple[str, int]]:
+        """Symbols that only this op gives a value: their names and axes in a result."""
+        ...
+
+    def define(self, symbol: str, buffer: int, element: int = 0) -> None:
+        """Bind a symbol to an element of an int64 buffer that was written."""
+        ...
+
     def launch(self, kernel: Kernel, reads: Sequence[int], writes: Sequence[int]) -> None:
         """Append a launch: the kernel's pointers are `reads` and then `writes`."""
         ...

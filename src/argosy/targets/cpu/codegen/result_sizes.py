@@ -163,6 +163,7 @@ def _squeeze(elements: Elements, instruction: Instruction, axes: list[DimLike]) 
     text.line(f"int64 {kept}[{len(shape) + 1}], {count} = 0;")
     for axis, size in enumerate(shape):
         text.line(f"if (!{names_axis(elements, axes, axis, len(shape))}) {kept}[{count}++] = {text.dim(size)};")
+        text.line(f"else if ({text.dim(size)} != 1) argosy_fail(scratch, ARGOSY_SHAPES, {axis});")
     rank = instruction.result().rank
     text.line(f"if ({count} != {rank}) argosy_fail(scratch, ARGOSY_SHAPES, -1);")
     text.line(f"for (; {count} < {rank}; {count}++) {kept}[{count}] = 0;")

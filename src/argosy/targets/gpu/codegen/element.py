@@ -16,7 +16,7 @@ from argosy.errors import ArgosyError, InternalError
 from argosy.ir import access as maps
 from argosy.ir import dim as dims
 from argosy.ir.access import Access
-from argosy.ir.dim import Dim, DimLike, Symbol, symbol_dim
+from argosy.ir.dim import Dim, DimLike, Symbol, bounds, symbol_dim
 from argosy.ir.dtype import FLOAT64, DType
 from argosy.ir.module import Constant, Instruction, Parameter, Value
 from argosy.ir.op import Op
@@ -27,6 +27,7 @@ from argosy.registry import Registry
 from argosy.rewrite.view_chain import view_access
 from argosy.targets.gpu.codegen import scalar
 from argosy.targets.gpu.codegen.declined import DeclinedError
+from argosy.targets.gpu.codegen.faults import Fault
 from argosy.targets.gpu.codegen.text import TritonText, strides_of
 
 __all__ = ["Elements", "Orders", "axes_access", "broadcast_access", "element", "op_of", "present", "split_access"]
@@ -164,9 +165,20 @@ class Elements:
             return self.flat[1], self.text.roots[self.flat[1]]
         return self.text.dim(total), self.text.roots_of(total)
 
+    def fault(self, condition: str, fault: Fault, value: str) -> None:
+        """Report a fault with an integer that it tells, where the condition holds and anything is read."""
+        self.text.faults = True
+        asked = " & ".join([f"({condition})", *(name for name, _ in self.masks)])
+        self.text.line(f"report(fault, {asked}, {fault.value}, {value})")
+
     def index(self, value: Value, access: Access, size: DimLike) -> DimLike:
-        """Integer elements as an index into an axis of `size`: negative ones count from the end, clamped."""
+        """Integer elements as an index into an axis of `size`: negative ones count from the end.
+
+        Others are faults, unless it is known that there are none; they are clamped, so that nothing outside is read.
+        """
         raw = self.of(value, access)
+        if not _all_within(value, size):
+            self.fault(f"outside({raw}, {self.text.dim(size)})", Fault.INDEX, raw)
         name = self.text.let(f"index_within({raw}, {self.text.dim(size)}).to({self.text.index_type})", "v")
         self.text.roots[name] = frozenset().union(*map(self.text.roots_of, access.indices))
         upper = size - 1 if isinstance(size, int) else None
@@ -205,6 +217,15 @@ class Elements:
         places = [Access((), operand.shape, (place,)) for place in range(shape[0])] if shape else [Access((), (), ())]
         kind = self.text.index_type
         return [self.local(f"{self.of(operand, place)}.to({kind})") for place in places]
+
+
+def _all_within(value: Value, size: DimLike) -> bool:
+    """Whether all elements are known, and are indices into an axis of `size`."""
+    known = value.known
+    low = bounds(size)[0] or 0
+    return known is not None and all(
+        isinstance(entry, int) and -low <= entry < low for entry in known.reshape(-1).tolist()
+    )
 
 
 def _is_read(value: Value) -> bool:

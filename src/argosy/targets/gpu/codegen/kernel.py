@@ -39,7 +39,8 @@ class Launch:
 class Kernel:
     """`text` is a Triton function of pointers to the operands, to the results, then of symbols, all in order.
 
-    `pointers` are the types of the first, `symbols` the program's symbols, which are passed in `symbol_type`.
+    `pointers` are the types of the first, `symbols` the program's symbols, which are passed in `symbol_type`. One that
+    `may_fail` takes a pointer to its fault word between them.
     """
 
     text: str
@@ -48,6 +49,7 @@ class Kernel:
     symbol_type: str
     launch: Launch
     label: str = ""
+    may_fail: bool = False
 
     @property
     def entry(self) -> str:
@@ -63,6 +65,7 @@ class Kernel:
         """What Triton compiles. Every buffer begins at a multiple of 16 bytes."""
         entry, count = self.entry, len(self.pointers)
         types = [(f"p{place}", kind) for place, kind in enumerate(self.pointers)]
+        types += [("fault", "*i64")] if self.may_fail else []
         types += [(f"s{place}", self.symbol_type) for place in range(len(self.symbols))]
         options = (("num_warps", self.launch.warps), ("num_stages", self.launch.stages), ("enable_fp_fusion", False))
         return TritonSource(entry, self.text.replace(_ENTRY, entry), tuple(types), tuple(range(count)), options)
@@ -129,13 +132,13 @@ class KernelWriter:
         kinds = [parameter.result().dtype for parameter in self.module.parameters]
         kinds += [*self._temporaries, *(results or [value.dtype for value in self.module.results])]
         pointers = tuple(scalar.pointer_type(kind) for kind in kinds)
-        names = [f"p{place}" for place in range(len(pointers))]
+        names = [f"p{place}" for place in range(len(pointers))] + (["fault"] if self.text.faults else [])
         symbols = tuple(self.text.symbols)
         head = f"@triton.jit\ndef {_ENTRY}({', '.join([*names, *self.text.symbols.values()])}):\n"
         body = head + self.text.text() + "\n"
         functions = prelude_for(body)
         text = f"{functions}\n{body}" if functions else body
-        return Kernel(text, pointers, symbols, "i64" if self.text.wide else "i32", launch)
+        return Kernel(text, pointers, symbols, "i64" if self.text.wide else "i32", launch, may_fail=self.text.faults)
 
 
 def _is_large(count: DimLike, width: int) -> bool:

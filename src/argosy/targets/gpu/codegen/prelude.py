@@ -124,9 +124,70 @@ def index_within(raw, size):
     return tl.minimum(tl.maximum(place, 0), tl.maximum(size - 1, 0))
 
 @triton.jit
+def report(fault, bad, code: tl.constexpr, value):
+    told = tl.where(bad, value, 0).to(tl.int64) & 0xFFFFFFFFFFFFFF
+    word = tl.where(bad, told | (code << 56), 0).to(tl.int64)
+    tl.atomic_max(fault + word * 0, word, mask=word != 0, sem="relaxed")
+
+@triton.jit
+def outside(raw, size):
+    place = raw.to(tl.int64)
+    return (place < -size) | (place >= size)
+
+@triton.jit
 def slice_first(start, step, size):
     place = tl.where(start < 0, start + size, start)
     return tl.minimum(tl.maximum(place, 0), tl.where(step < 0, size - 1, size))
+
+@triton.jit
+def report_else(fault, good, code: tl.constexpr, value, result):
+    report(fault, good == 0, code, value)
+    return tl.where(good, result, 0)
+
+@triton.jit
+def checked_size(fault, size, most):
+    return report_else(fault, (size >= 0) & (size <= most), 2, size, size)
+
+@triton.jit
+def slice_count(fault, start, end, step, size):
+    first = slice_first(start, step, size)
+    last = tl.where(end < 0, end + size, end)
+    last = tl.minimum(tl.maximum(last, tl.where(step < 0, -1, 0)), tl.where(step < 0, size - 1, size))
+    gap = tl.where(step < 0, first - last, last - first)
+    # The least number is its own negative, so the gap is divided by it in two's complement without a sign.
+    by = tl.where(step < 0, -step, step).to(tl.uint64, bitcast=True)
+    by = tl.where(step == 0, by * 0 + 1, by)
+    count = ((gap - 1).to(tl.uint64, bitcast=True) // by).to(tl.int64) + 1
+    return report_else(fault, step != 0, 5, 0, tl.where(gap > 0, count, 0))
+
+@triton.jit
+def broadcast_size(fault, left, right, axis: tl.constexpr):
+    fits = (left == right) | (right == 1) | (left == 1)
+    return report_else(fault, fits, 3, axis, tl.where(left == 1, right, left))
+
+@triton.jit
+def range_count_int64(fault, start, limit, delta):
+    up = (delta > 0).to(tl.int1)
+    low, high = tl.where(up, start, limit), tl.where(up, limit, start)
+    by = tl.where(up, delta, -delta).to(tl.uint64, bitcast=True)
+    by = tl.where(delta == 0, by * 0 + 1, by)
+    count = ((high - low - 1).to(tl.uint64, bitcast=True) // by).to(tl.int64) + 1
+    return report_else(fault, delta != 0, 5, 0, tl.where(high > low, count, 0))
+
+@triton.jit
+def range_count_float64(fault, start, limit, delta):
+    safe = tl.where(delta == 0, 1.0, delta)
+    count = libdevice.ceil((limit - start) / safe)
+    whole = tl.where((count > 0) & (count < 4611686018427387904.0), count, 0.0).to(tl.int64)
+    report(fault, (delta != 0) & ((count < 4611686018427387904.0) == 0), 2, -1)
+    return report_else(fault, delta != 0, 5, 0, whole)
+
+@triton.jit
+def remaining_size(fault, total, others):
+    safe = tl.where(others == 0, 1, others)
+    left = total // safe
+    good = tl.where(others == 0, total == 0, total == left * others)
+    return report_else(fault, good, 3, -1, tl.where(others == 0, 0, left))
 
 @triton.jit
 def add_any(a, b):

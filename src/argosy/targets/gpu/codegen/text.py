@@ -24,14 +24,15 @@ def axis_name(axis: int) -> str:
 class TritonText:
     """Lines of one kernel. Symbols of the program become `s0`, `s1`, … in the order in which they are met.
 
-    Where `wide`, all index arithmetic is on 64 bits. `roots` tells for each index variable which block variables it
-    is computed from; a scalar has none.
+    Where `wide`, all index arithmetic is on 64 bits; `faults` says that the kernel may report one. `roots` tells for
+    each index variable which block variables it is computed from; a scalar has none.
     """
 
     def __init__(self) -> None:
         self.symbols: dict[str, str] = {}
         self.roots: dict[str, frozenset[str]] = {}
         self.wide = False
+        self.faults = False
         self._lines: list[str] = []
         self._depth = 1
         self._fresh = 0

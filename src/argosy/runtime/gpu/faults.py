@@ -1,0 +1,70 @@
+"""What kernels report when they can't go on: a word for each launch that may, read when a run ends.
+
+A kernel goes on with what is safe, and puts into its word the maximum of it and of what it met. The words are zero
+between runs, so a run without a fault costs one small copy. Of several faults the first in the plan's order counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import numpy as np
+
+from argosy.artifact.plan import HiddenArgument, LaunchStep
+from argosy.runtime.gpu.device import Device
+
+__all__ = ["FaultWords", "first_fault", "may_fail"]
+
+_BITS: Final = 56
+
+
+def may_fail(step: LaunchStep) -> bool:
+    """Whether a launch has a fault word."""
+    return any(isinstance(argument, HiddenArgument) and argument.name == "fault" for argument in step.arguments)
+
+
+class FaultWords:
+    """The words of one workspace. `steps` are the launches that may fail, in the order of the plan."""
+
+    def __init__(self, device: Device, steps: Sequence[LaunchStep], stream: int) -> None:
+        self.steps = steps
+        self._places = {id(step): place for place, step in enumerate(steps)}
+        self._device = device
+        self._held = np.zeros(len(steps), np.int64)
+        self._address = device.allocate(self._held.nbytes) if steps else 0
+        if steps:
+            device.fill(self._address, self._held.nbytes, stream)
+
+    def address(self, step: LaunchStep) -> int:
+        """Where the word of a launch is."""
+        return self._address + 8 * self._places[id(step)]
+
+    def fetch(self, stream: int) -> None:
+        """Ask for the words; they are there when the stream is synchronised."""
+        if self.steps:
+            self._device.download(self._held.view(np.uint8), self._address, stream)
+
+    def take(self, stream: int) -> tuple[LaunchStep, int, int] | None:
+        """The first fault of what was fetched: the launch, the code and the number that it tells; then all are zero."""
+        found = first_fault(self._held)
+        if found is None:
+            return None
+        self._device.fill(self._address, self._held.nbytes, stream)
+        self._held[:] = 0
+        place, code, value = found
+        return self.steps[place], code, value
+
+    def end(self) -> None:
+        """Give the memory back."""
+        if self.steps:
+            self._device.free(self._address)
+
+
+def first_fault(words: Iterable[int]) -> tuple[int, int, int] | None:
+    """The first word that is not zero: its place, its code, its number."""
+    for place, word in enumerate(map(int, words)):
+        if word:
+            value = word & ((1 << _BITS) - 1)
+            return place, word >> _BITS, value - (1 << _BITS) if value >> (_BITS - 1) else value
+    return None
