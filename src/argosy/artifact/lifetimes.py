@@ -14,6 +14,7 @@ import msgspec
 from argosy.artifact.plan import (
     Block,
     BufferRecord,
+    CheckStep,
     CopyStep,
     EvaluateStep,
     LoopBlock,
@@ -122,4 +123,6 @@ def _touched(step: Step) -> Iterable[int | None]:
         return (step.origin, step.destination)
     if isinstance(step, (ShapeStep, RunStep)):
         return (step.buffer,)
+    if isinstance(step, CheckStep):
+        return ()
     return (*step.reads, *step.writes)

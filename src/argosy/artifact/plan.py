@@ -35,6 +35,7 @@ __all__ = [
     "CallStep",
     "CarriedRecord",
     "CheckDim",
+    "CheckStep",
     "CodeRecord",
     "CollectedRecord",
     "ComputeDim",
@@ -54,6 +55,7 @@ __all__ = [
     "ShapeEntry",
     "ShapeStep",
     "Size",
+    "SizeDemand",
     "Step",
     "StraightBlock",
     "TensorMapArgument",
@@ -240,6 +242,26 @@ class ShapeStep(Record, frozen=True, tag_field="kind", tag="shape"):
     element: int = 0
 
 
+class SizeDemand(Record, frozen=True):
+    """What must hold of two sizes: `same`, or as `spreads` says, that one of them repeats.
+
+    `to` a number: equal, or one of them is 1. `either` way, where both were unknown: equal, or one is 1 and none is 0,
+    for the result was planned as the larger one. `axis` is told, -1 for none.
+    """
+
+    left: Size
+    right: Size
+    axis: int = -1
+    spreads: Literal["no", "to", "either"] = "no"
+
+
+class CheckStep(Record, frozen=True, tag_field="kind", tag="check"):
+    """Refuse the run unless sizes that it knows by now fit each other, as the node `source` needs it."""
+
+    demands: tuple[SizeDemand, ...]
+    source: str = ""
+
+
 class RunStep(Record, frozen=True, tag_field="kind", tag="run"):
     """Put the number of the draw, 64 bits as an int64, into `buffer`: random numbers depend on it.
 
@@ -290,7 +312,7 @@ class CallStep(Record, frozen=True, tag_field="kind", tag="call"):
     source: str = ""
 
 
-Step: TypeAlias = EvaluateStep | CopyStep | ShapeStep | RunStep | LaunchStep | CallStep
+Step: TypeAlias = EvaluateStep | CopyStep | ShapeStep | CheckStep | RunStep | LaunchStep | CallStep
 
 
 # --------------------------------------------------------------------------------------------- blocks

@@ -19,6 +19,7 @@ from argosy.artifact.plan import (
     BufferRecord,
     CallStep,
     CheckDim,
+    CheckStep,
     CopyStep,
     EvaluateStep,
     HiddenArgument,
@@ -305,6 +306,12 @@ class _Flow:
         elif isinstance(step, CopyStep):
             self._read((step.origin,), spot)
             self._write((step.destination,), spot)
+        elif isinstance(step, CheckStep):
+            check_text(step.source, spot, "its source", empty=True)
+            for demand in step.demands:
+                _check_size(demand.left, spot, "a size")
+                _check_size(demand.right, spot, "a size")
+                _check_index(demand.axis + 1, 65, spot, "an axis, counted from -1,")
         elif isinstance(step, RunStep):
             self._write((step.buffer,), spot)
         elif isinstance(step, ShapeStep):
@@ -390,4 +397,4 @@ def _step_words(step: Step) -> str:
         return step.op[:80]
     if isinstance(step, (LaunchStep, CallStep)):
         return step.entry[:80]
-    return {CopyStep: "copy", ShapeStep: "shape", RunStep: "run"}[type(step)]
+    return {CopyStep: "copy", ShapeStep: "shape", CheckStep: "check", RunStep: "run"}[type(step)]

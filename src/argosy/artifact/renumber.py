@@ -11,6 +11,7 @@ from argosy.artifact.plan import (
     Argument,
     Block,
     CallStep,
+    CheckStep,
     CopyStep,
     EvaluateStep,
     IfBlock,
@@ -98,7 +99,7 @@ class _Renumbering:
         if isinstance(step, (CallStep, LaunchStep)):
             arguments = tuple(self._argument(argument) for argument in step.arguments)
             return replace(step, arguments=arguments, reads=self._all(step.reads), writes=self._all(step.writes))
-        return self._fields(step, "buffer")
+        return step if isinstance(step, CheckStep) else self._fields(step, "buffer")
 
     def _argument(self, argument: Argument) -> Argument:
         named = isinstance(argument, (PointerArgument, TensorMapArgument))

@@ -7,7 +7,7 @@ from typing import Final
 
 from argosy.errors import ArgosyError, InternalError, UsageError
 
-__all__ = ["HOST_ABI", "SCRATCH_HEADER", "STEP_WORDS", "RunRecord", "fault_error"]
+__all__ = ["HOST_ABI", "SCRATCH_HEADER", "SHAPES_FAULT", "STEP_WORDS", "RunRecord", "fault_error"]
 
 HOST_ABI: Final = 1
 """The version that this runtime knows."""
@@ -34,10 +34,11 @@ class RunRecord(ctypes.Structure):
     )
 
 
+SHAPES_FAULT: Final = 3
 _FAULTS: Final = {
     1: "the index {} is out of range",
     2: "the size {} is negative, or larger than what was planned for",
-    3: "its operands' shapes do not fit each other at axis {}",
+    SHAPES_FAULT: "its operands' shapes do not fit each other at axis {}",
     4: "an integer is divided by zero",
     5: "an operand has the value {}, for which the op is not defined",
 }

@@ -13,6 +13,7 @@ from argosy.artifact.decode import Decoder
 from argosy.artifact.plan import (
     Block,
     CallStep,
+    CheckStep,
     CopyStep,
     EvaluateStep,
     HiddenArgument,
@@ -117,7 +118,7 @@ class Loop(msgspec.Struct, frozen=True, eq=False):
     body: tuple[Node, ...]
 
 
-Node: TypeAlias = Calls | Launches | Evaluation | CopyStep | ShapeStep | RunStep | Branch | Loop
+Node: TypeAlias = Calls | Launches | Evaluation | CopyStep | ShapeStep | CheckStep | RunStep | Branch | Loop
 
 
 def build_nodes(
@@ -165,6 +166,9 @@ class _Builder:
                 if waiting and waiting[0].fixed != kernel.fixed:
                     flush()
                 waiting.append(kernel)
+                continue
+            if isinstance(step, CheckStep):
+                nodes.append(step)  # before what waits: sizes do not change by it, and it stays one run of kernels
                 continue
             flush()
             match step:

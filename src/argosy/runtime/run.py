@@ -15,6 +15,7 @@ import numpy as np
 from argosy.artifact.plan import (
     CallStep,
     CarriedRecord,
+    CheckStep,
     CollectedRecord,
     CopyStep,
     LaunchStep,
@@ -30,6 +31,7 @@ from argosy.ir.op import Env
 from argosy.ir.philox import draw_number
 from argosy.ir.types import TensorType, map_dims
 from argosy.runtime.buffers import Buffer, BufferTable, read_tensor, write_tensor
+from argosy.runtime.demands import check_demands
 from argosy.runtime.host_abi import STEP_WORDS, RunRecord, fault_error
 from argosy.runtime.layout import Code, Frame, chunk_number, write_block
 from argosy.runtime.memory import Bytes, MemoryPool, address_of
@@ -168,6 +170,8 @@ class Run:
                     self.write(node.destination, self._moved(node.origin, node.destination))
                 case ShapeStep():
                     self._bind(node)
+                case CheckStep():
+                    check_demands(node, self._table.sizes, self._env.symbols)
                 case RunStep():
                     number = draw_number(self._env.run, self._env.iterations)
                     self.write(node.buffer, np.asarray(number, np.uint64).view(np.int64))

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from argosy.artifact.plan import (
     Block,
     CallStep,
+    CheckStep,
     CopyStep,
     EvaluateStep,
     IfBlock,
@@ -44,7 +45,7 @@ def _written_by(step: Step) -> Sequence[int]:
         return (step.destination,)
     if isinstance(step, RunStep):
         return (step.buffer,)
-    return () if isinstance(step, ShapeStep) else step.writes
+    return () if isinstance(step, (ShapeStep, CheckStep)) else step.writes
 
 
 def replaced(blocks: Sequence[Block], instead: Mapping[int, Sequence[Step]]) -> tuple[Block, ...]:

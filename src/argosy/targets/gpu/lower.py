@@ -34,6 +34,7 @@ from argosy.ir.dtype import INT64
 from argosy.ir.literal import Literal
 from argosy.ir.module import Constant, Instruction, Module, Value
 from argosy.ir.types import TensorType, Type
+from argosy.ops.demands import Demand
 from argosy.ops.fused import Fused
 from argosy.options import CompileOptions
 from argosy.targets.gpu.arches.row import GpuArch
@@ -45,6 +46,7 @@ from argosy.targets.gpu.draft import Draft, Place
 from argosy.targets.gpu.problem import problem_of, solutions_of, wanted_order
 from argosy.targets.gpu.solution import Order, Problem, Solution
 from argosy.targets.lowering.control import Turn, lower_control
+from argosy.targets.lowering.demands import check_steps
 from argosy.targets.lowering.load_time import is_done_at_load, without_passing
 from argosy.targets.lowering.names import kernel_label
 from argosy.targets.lowering.plan_buffers import PlanBuffers
@@ -91,6 +93,7 @@ class _Lowering(PlanBuffers):
         self._prepare: list[Step] = []
         self._prepared: list[int] = []
         self._host: list[str] = []
+        self._met: set[Demand] = set()
 
     def run(self) -> LoweredModule:
         module = self._module
@@ -184,7 +187,7 @@ class _Lowering(PlanBuffers):
         self, module: Module, arguments: Sequence[int], begin: Callable[[], None] | None = None
     ) -> tuple[list[Block], list[int]]:
         """The blocks of a body on these buffers, and the buffers of its results. `begin` adds steps at its start."""
-        outside = self._blocks, self._body, set(self.bound), self._results
+        outside = self._blocks, self._body, set(self.bound), self._results, set(self._met)
         self._blocks, self._body, self._results = [], [], frozenset(module.results)
         self._readers.update(readers_of(module))
         if begin is not None:
@@ -195,7 +198,7 @@ class _Lowering(PlanBuffers):
             self._instruction(instruction)
         results = [self.number(value) for value in module.results]
         blocks = self._closed()
-        self._blocks, self._body, self.bound, self._results = outside
+        self._blocks, self._body, self.bound, self._results, self._met = outside
         return blocks, results
 
     def _entered(self, parameter: Instruction, number: int) -> int:
@@ -249,6 +252,7 @@ class _Lowering(PlanBuffers):
             number = self.buffer("weight", kind, literal=self.encoder.literal(instruction.op.literal))
             self._places[instruction.result()] = [Place(self._unpacked(instruction, kind, number))]
             return
+        self._body += check_steps(instruction, self.bound, self._met, self.size)
         if lower_control(self, instruction):
             return
         if not in_memory(instruction):

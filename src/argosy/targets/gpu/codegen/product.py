@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from argosy.ir import access as maps
+from argosy.ir import dim as dims
 from argosy.ir.access import Access, axis_index
 from argosy.ir.dim import DimLike, Symbol, ceildiv, symbol_dim
 from argosy.ir.dtype import FLOAT32, INT32, DType
@@ -202,5 +203,7 @@ def _operand(value: Value, shape: DotShape, result: Value, inner: str) -> Access
     offset = len(shape.batch) - (value.rank - 2)
     for axis, size in enumerate(value.shape[:-2]):
         whole = shape.batch[offset + axis]
-        lead.append(0 if size == 1 and whole != 1 else axis_index(offset + axis, whole))
+        index = axis_index(offset + axis, whole)
+        # Where only the run knows whether an axis repeats, so does its index.
+        lead.append(index if dims.equal(size, whole) else dims.dim_min(index, size - 1))
     return axes_access(result.shape, value.shape, (*lead, place, along) if left else (*lead, along, place))

@@ -121,17 +121,23 @@ def _broadcast(elements: Elements, instruction: Instruction, wanted: list[DimLik
 def _reshape(elements: Elements, instruction: Instruction, op: Reshape) -> list[DimLike]:
     text, x = elements.text, present(instruction, 0)
     wanted = [number(elements, entry) for entry in given(elements.entries(op.dims, optional(instruction, 1)))]
+    for axis, entry in enumerate(wanted):
+        elements.fault(f"{entry} < -1", Fault.VALUE, entry)
+        if axis >= x.rank and not op.allow_zero:
+            elements.fault(f"{entry} == 0", Fault.SHAPES, str(axis))
     kept = [
         text.let(f"tl.where({entry} == 0, {number(elements, x.shape[axis])}, {entry})")
         if axis < x.rank and not op.allow_zero
         else entry
         for axis, entry in enumerate(wanted)
     ]
-    others = number(elements, 1)
+    others, unknown = number(elements, 1), number(elements, 0)
     for entry in kept:
         others = text.let(f"{others} * tl.where({entry} == -1, 1, {entry})")
-    text.faults = True
-    rest = text.let(f"remaining_size(fault, {number(elements, product(x.shape))}, {others})")
+        unknown = text.let(f"{unknown} + ({entry} == -1).to(tl.int64)")
+    total = number(elements, product(x.shape))
+    elements.fault(f"({unknown} > 1) | (({unknown} == 0) & ({others} != {total}))", Fault.SHAPES, "-1")
+    rest = text.let(f"remaining_size(fault, {total}, {others})")
     return [elements.local(f"tl.where({entry} == -1, {rest}, {entry})") for entry in kept]
 
 

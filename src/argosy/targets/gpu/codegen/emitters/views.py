@@ -13,6 +13,7 @@ from argosy.ops.slicing import ReverseSequence, Slice
 from argosy.ops.view import Broadcast
 from argosy.rewrite.view_chain import view_access
 from argosy.targets.gpu.codegen.element import Elements, axes_access, broadcast_access, element, op_of, present
+from argosy.targets.gpu.codegen.faults import Fault
 from argosy.targets.gpu.codegen.steering import frame_entries, slice_entries
 
 
@@ -59,9 +60,12 @@ def _reverse_sequence(elements: Elements, instruction: Instruction, access: Acce
     x, lengths = present(instruction, 0), present(instruction, 1)
     batch, time = normalize_axis(op.batch_axis, x.rank), normalize_axis(op.time_axis, x.rank)
     length = elements.of(lengths, axes_access(access.extents, lengths.shape, [access.indices[batch]]))
+    size = elements.text.dim(x.shape[time])
+    elements.fault(f"({length} < 0) | ({length} > {size})", Fault.SIZE, length)
     step = elements.text.dim(access.indices[time])
     kind = elements.text.index_type
     name = elements.text.fresh("v")
+    length = elements.let(f"tl.minimum(tl.maximum({length}, 0), {size})")
     backwards = f"tl.where({step} < {length}, {length}.to({kind}) - 1 - {step}, {step})"
     elements.text.derive(name, backwards)
     elements.text.roots[name] = elements.text.roots_of(access.indices[time]) | elements.text.roots_of(

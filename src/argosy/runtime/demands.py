@@ -1,0 +1,27 @@
+"""What a plan demands of sizes that a run knows: the steps that refuse it where they do not fit each other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from argosy.artifact.plan import CheckStep, SizeDemand
+from argosy.runtime.buffers import Sizes
+from argosy.runtime.host_abi import SHAPES_FAULT, fault_error
+
+__all__ = ["check_demands"]
+
+
+def check_demands(step: CheckStep, sizes: Sizes, symbols: Mapping[str, int]) -> None:
+    """Raise UsageError, naming the node, where a demand does not hold."""
+    for demand in step.demands:
+        left, right = sizes.number(demand.left, symbols), sizes.number(demand.right, symbols)
+        if left != right and not _spreads(demand, left, right):
+            sides = zip((demand.left, demand.right), (left, right), strict=True)
+            told = ", ".join(f"{side} = {size}" for side, size in sides if isinstance(side, str))
+            raise fault_error(SHAPES_FAULT, demand.axis, step.source).advise(f"it read {told}")
+
+
+def _spreads(demand: SizeDemand, left: int, right: int) -> bool:
+    if demand.spreads == "no" or 1 not in (left, right):
+        return False
+    return demand.spreads == "to" or 0 not in (left, right)
