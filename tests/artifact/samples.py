@@ -165,7 +165,7 @@ def plan(weights: Mapping[str, np.ndarray[Any, Any]] = WEIGHTS) -> PlanRecord:
             (3, 4), (6,), 4096, 16, (2, 1, 1), cooperative=True, stream=1, waits=(0,), signal=1, source="Conv (node 4)",
         ),
         CallStep(1, "argosy_conv", "N", 8, (PointerArgument(0, 6),), (6,), (5, 15), 4096),
-        CheckStep((SizeDemand("N", "2*M", 1), SizeDemand("N", 3, -1, "to")), "Add (node 4)"),
+        CheckStep((SizeDemand("N", "2*M", 1), SizeDemand("N", 3, -1, "both")), "Add (node 4)"),
         RunStep(5),
     )  # fmt: skip
     branch = IfBlock(

@@ -243,16 +243,15 @@ class ShapeStep(Record, frozen=True, tag_field="kind", tag="shape"):
 
 
 class SizeDemand(Record, frozen=True):
-    """What must hold of two sizes: `same`, or as `spreads` says, that one of them repeats.
+    """What must hold of two sizes: that they are equal, or as `ones` says, that one of them is 1.
 
-    `to` a number: equal, or one of them is 1. `either` way, where both were unknown: equal, or one is 1 and none is 0,
-    for the result was planned as the larger one. `axis` is told, -1 for none.
+    Where they are `planned` as the larger of two that were unknown, 1 and 0 do not fit. `axis` is told, -1 for none.
     """
 
     left: Size
     right: Size
     axis: int = -1
-    spreads: Literal["no", "to", "either"] = "no"
+    ones: Literal["none", "left", "right", "both", "planned"] = "none"
 
 
 class CheckStep(Record, frozen=True, tag_field="kind", tag="check"):

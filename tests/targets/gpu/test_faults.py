@@ -21,9 +21,10 @@ STRICT = CompileOptions(strict=True)
 REFUSED = (
     "gather", "gather below", "gather_elements", "gather_nd", "slice by 0", "slice along no axis",
     "slice along an axis twice", "pad along no axis", "pad along an axis twice", "pad away more than there is",
-    "squeeze no axis", "squeeze an axis of 3", "unsqueeze no axis", "unsqueeze an axis twice", "reshape",
-    "reshape to fewer", "reshape to two unknown sizes", "reshape to negative sizes",
-    "reshape to an axis that there is not", "split", "reverse_sequence", "reverse_sequence below", "range by 0",
+    "reduce along no axis", "reduce along no axis, which goes", "squeeze no axis", "squeeze an axis of 3",
+    "unsqueeze no axis", "unsqueeze an axis twice", "reshape", "reshape to fewer", "reshape to two unknown sizes",
+    "reshape to negative sizes", "reshape to an axis that there is not", "split", "reverse_sequence",
+    "reverse_sequence below", "range by 0",
 )  # fmt: skip
 
 

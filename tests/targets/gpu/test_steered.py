@@ -12,6 +12,7 @@ from argosy.ir import Builder, Program, TensorType
 from argosy.ir.dtype import DTYPES
 from argosy.ops.index import OneHot, Range
 from argosy.ops.joining import Tile
+from argosy.ops.reduce import Reduce
 from argosy.ops.slicing import Pad
 from argosy.ops.view import Broadcast, Reshape, Slice, Split, Squeeze, Unsqueeze
 from argosy.options import CompileOptions
@@ -61,6 +62,27 @@ CASES: dict[str, tuple[Build, list[Any], Any]] = {
     "reshape": (lambda b, *a: b.add(Reshape(), *a), [X, ints(0, -1, 3)], X.reshape(4, 10, 3)),
     "squeeze": (lambda b, *a: b.add(Squeeze(), *a), [X[None, :, None], ints(-3, 0)], X),
     "unsqueeze": (lambda b, *a: b.add(Unsqueeze(), *a), [X, ints(-1, 1)], X[:, None, :, :, None]),
+    "sum": (lambda b, *a: b.add(Reduce("sum"), *a), [X, ints(-1, 0)], X.sum((0, 2), keepdims=True)),
+    "mean of all": (
+        lambda b, *a: b.add(Reduce("mean", keep_dims=False), *a),
+        [X, ints(2, 0, 1)],
+        np.float32(59.5),
+    ),
+    "greatest": (
+        lambda b, *a: b.add(Reduce("max", keep_dims=False), *a),
+        [X.astype(np.int32) % 37, ints(-2)],
+        (X.astype(np.int32) % 37).max(1),
+    ),
+    "sum of nothing": (
+        lambda b, *a: b.add(Reduce("sum", keep_dims=False), *a),
+        [X[:, :0], ints(1)],
+        np.zeros((4, 6), np.float32),
+    ),
+    "sum of long rows": (
+        lambda b, *a: b.add(Reduce("sum"), *a),
+        [np.ones((2, 1500), np.int64), ints(1)],
+        np.full((2, 1), 1500, np.int64),
+    ),
     "range": (
         lambda b, *a: b.add(Range(), *a),
         [np.array(value, np.float64) for value in (3.5, -2.0, -0.75)],

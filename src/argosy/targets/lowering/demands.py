@@ -9,7 +9,7 @@ from typing import Literal
 from argosy.artifact.plan import CheckStep, SizeDemand
 from argosy.ir.dim import DimLike
 from argosy.ir.module import Instruction
-from argosy.ops.demands import Demand, demands_of
+from argosy.ops.demands import BOTH, Demand, demands_of
 from argosy.ops.fused import Fused
 
 __all__ = ["check_steps", "new_demands"]
@@ -35,12 +35,12 @@ def check_steps(
 ) -> list[CheckStep]:
     """The steps that check them on the host. `size` is how the plan writes a dim."""
     return [
-        CheckStep(tuple(SizeDemand(size(d.left), size(d.right), d.axis, _way(d)) for d in found), source)
+        CheckStep(tuple(SizeDemand(size(d.left), size(d.right), d.axis, _ones(d)) for d in found), source)
         for source, found in new_demands(instruction, known, met)
     ]
 
 
-def _way(demand: Demand) -> Literal["no", "to", "either"]:
-    if not demand.spreads:
-        return "no"
-    return "to" if isinstance(demand.left, int) or isinstance(demand.right, int) else "either"
+def _ones(demand: Demand) -> Literal["none", "left", "right", "both", "planned"]:
+    if demand.spreads != BOTH:
+        return "left" if demand.spreads & 1 else "right" if demand.spreads & 2 else "none"
+    return "both" if isinstance(demand.left, int) or isinstance(demand.right, int) else "planned"

@@ -26,7 +26,7 @@ from argosy.targets.gpu.codegen.element import axes_access, op_of, present
 from argosy.targets.gpu.codegen.kernel import Kernel, KernelWriter, Launch
 from argosy.targets.gpu.codegen.loops import decompose
 
-__all__ = ["Rows", "fold_start", "fold_step", "reduced_axes", "reduction_kernel", "rows_of"]
+__all__ = ["Rows", "fold_start", "fold_step", "reduced", "reduced_axes", "reduction_kernel", "rows_of"]
 
 _TILE: Final = 2048
 """Elements of a tile: 16 to a thread of 4 warps."""
@@ -112,14 +112,15 @@ def reduction_kernel(module: Module, anchor: Instruction, orders: Sequence[Order
         writer.elements.masks.append(("inside", text.roots["i"]))
     decompose(writer, "i", root.shape, order)
     with writer.elements.scope():
-        total = _reduced(writer, anchor, source, rows, high, wide)
+        total = reduced(writer, anchor, source, rows, high, wide)
     writer.elements.given[anchor.result()] = total
     value = writer.elements.of(root, maps.identity(root.shape))
     writer.store(value, root.dtype, maps.identity(root.shape))
     return writer.kernel(Launch((ceildiv(count, high), 1, 1), 4 if high * wide >= 1024 else 1))
 
 
-def _reduced(writer: KernelWriter, anchor: Instruction, source: Value, rows: Rows, high: int, wide: int) -> str:
+def reduced(writer: KernelWriter, anchor: Instruction, source: Value, rows: Rows, high: int, wide: int) -> str:
+    """The result of a reduction for each of `high` rows, read in tiles of `wide` columns."""
     op = anchor.op
     if isinstance(op, ArgReduce):
         return _position(writer, op, source, rows, (high, wide))

@@ -34,7 +34,7 @@ from argosy.targets.gpu.codegen.steering import (
     slice_entries,
 )
 
-__all__ = ["ResultSizes", "result_sizes", "sizes_kernel"]
+__all__ = ["ResultSizes", "kept_sizes", "result_sizes", "sizes_kernel"]
 
 ResultSizes = Callable[[Elements, Instruction], Sequence[Sequence[DimLike]]]
 _MOST = (1 << 63) - 1
@@ -147,10 +147,10 @@ def _squeeze(elements: Elements, instruction: Instruction, axes: list[DimLike]) 
     goes = [elements.let(names_axis(elements, axes, axis, len(shape))) for axis in range(len(shape))]
     for axis, (gone, size) in enumerate(zip(goes, shape, strict=True)):
         elements.fault(f"{gone} & ({number(elements, size)} != 1)", Fault.SHAPES, str(axis))
-    return _kept(elements, goes, shape, instruction.result().rank)
+    return kept_sizes(elements, goes, shape, instruction.result().rank)
 
 
-def _kept(elements: Elements, goes: Sequence[str], shape: Sequence[DimLike], rank: int) -> list[DimLike]:
+def kept_sizes(elements: Elements, goes: Sequence[str], shape: Sequence[DimLike], rank: int) -> list[DimLike]:
     """The sizes of the axes that stay, `rank` of them: `goes` are conditions by axis."""
     text = elements.text
     count = number(elements, 0)

@@ -13,9 +13,10 @@ from argosy.targets.gpu.codegen.joining import take_kernel
 from argosy.targets.gpu.codegen.kernel import Kernel
 from argosy.targets.gpu.codegen.loops import elementwise_kernel
 from argosy.targets.gpu.codegen.result_sizes import ResultSizes, result_sizes, sizes_kernel
+from argosy.targets.gpu.codegen.steered_reduction import reduction_sizes, steered_reduction
 from argosy.targets.gpu.solution import Problem, Solution, Steps, register_solution
 
-__all__ = ["PlainCopy", "SteeredLoops", "SteeredSplit", "define_sizes"]
+__all__ = ["PlainCopy", "SteeredLoops", "SteeredReduction", "SteeredSplit", "define_sizes"]
 
 
 def define_sizes(problem: Problem, steps: Steps, sizes: ResultSizes = result_sizes) -> None:
@@ -84,6 +85,24 @@ class SteeredSplit(_Steered):
         for index in range(len(anchor.types)):
             kernel = take_kernel(anchor.result(index), x.tensor, split_access(anchor, index), order, order)
             steps.launch(kernel, [steps.operand(0)], [steps.result(index, order)])
+
+
+@register_solution
+class SteeredReduction(Solution):
+    """Sums and extremes over axes that an operand gives."""
+
+    name = "steered reduction"
+    anchors: ClassVar = frozenset({"reduce"})
+    rank = -1
+
+    def applies(self, problem: Problem) -> str:
+        return "" if len(problem.module.instructions) == 1 else "it is fused with other ops"
+
+    def lower(self, problem: Problem, config: Any, steps: Steps) -> None:
+        del config
+        define_sizes(problem, steps, reduction_sizes)
+        reads = [steps.operand(i) for i in range(len(problem.module.parameters))]
+        steps.launch(steered_reduction(problem.module, problem.orders), reads, [steps.result()])
 
 
 def _copy_kernel(kind: TensorType) -> Kernel:
