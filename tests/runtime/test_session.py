@@ -179,8 +179,10 @@ def test_selection_tells_every_reason(tmp_path: Path) -> None:
     assert len(session.why.splitlines()) == 3
     assert argosy.Session(artifact, device="ref").variant == "ref"
     assert argosy.Session(artifact, native_code=False).variant == "ref"
-    with pytest.raises(DeviceError, match="no device 'cuda:0'"):
+    with pytest.raises(DeviceError, match="no variant runs here"):
         argosy.Session(artifact, device="cuda:0")
+    with pytest.raises(DeviceError, match="no device 'tpu:0'"):
+        argosy.Session(artifact, device="tpu:0")
 
 
 def test_specialised_variants_are_chosen_by_size() -> None:

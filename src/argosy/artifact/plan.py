@@ -13,6 +13,15 @@ from typing import Final, Literal, TypeAlias
 
 import msgspec
 
+from argosy.artifact.arguments import (
+    Argument,
+    HiddenArgument,
+    PointerArgument,
+    ScalarArgument,
+    ScratchArgument,
+    Size,
+    TensorMapArgument,
+)
 from argosy.artifact.program import (
     LiteralRef,
     LiteralValue,
@@ -28,6 +37,7 @@ __all__ = [
     "HOST_FORMS",
     "PLAN",
     "ArenaRecord",
+    "Argument",
     "BindingRecord",
     "Block",
     "BufferKind",
@@ -62,9 +72,6 @@ __all__ = [
     "plan_refs",
     "steps_in",
 ]
-
-Size: TypeAlias = int | str
-"""A number, or a dim expression over the plan's symbols."""
 
 
 # -------------------------------------------------------------------------------------------- buffers
@@ -151,65 +158,6 @@ class CheckDim(Record, frozen=True, tag_field="kind", tag="check"):
 
 
 ShapeEntry: TypeAlias = InputDim | ComputeDim | CheckDim
-
-
-# ---------------------------------------------------------------------------------- arguments of code
-
-
-class PointerArgument(Record, frozen=True, tag_field="kind", tag="pointer"):
-    """The address of a buffer plus `shift` bytes, 8 bytes at `offset` of the parameter block."""
-
-    offset: int
-    buffer: int
-    shift: Size = 0
-
-
-class ScalarArgument(Record, frozen=True, tag_field="kind", tag="scalar"):
-    """A size, converted to `dtype`, at `offset`."""
-
-    offset: int
-    dtype: str
-    value: Size
-
-
-class HiddenArgument(Record, frozen=True, tag_field="kind", tag="hidden"):
-    """An argument that the code object's metadata asks for by name (`hidden_block_count_x` …), at `offset`.
-
-    `fault` is the address of 64 bits of this step's own, 0 when a run begins: a kernel that can't go on puts there the
-    maximum of them and of what it met, a code in bits 56 to 59 and below it a number with its sign; see
-    `runtime.gpu.faults`.
-    """
-
-    offset: int
-    size: int
-    name: str
-
-
-class ScratchArgument(Record, frozen=True, tag_field="kind", tag="scratch"):
-    """The address of `bytes` bytes of scratch memory that live as long as the step, at `offset`."""
-
-    offset: int
-    bytes: Size
-    zeroed: bool = False
-
-
-class TensorMapArgument(Record, frozen=True, tag_field="kind", tag="tensor_map"):
-    """A TMA descriptor, 128 bytes at `offset`, encoded when addresses and sizes are known.
-
-    `dims` and `box` are in elements, innermost first; `strides` in bytes, without the innermost.
-    """
-
-    offset: int
-    buffer: int
-    dtype: str
-    dims: tuple[Size, ...]
-    strides: tuple[Size, ...]
-    box: tuple[int, ...]
-    swizzle: Literal[0, 32, 64, 128] = 0
-    fill_nan: bool = False
-
-
-Argument: TypeAlias = PointerArgument | ScalarArgument | HiddenArgument | ScratchArgument | TensorMapArgument
 
 
 # ---------------------------------------------------------------------------------------------- steps

@@ -22,6 +22,7 @@ __all__ = [
     "check_axes",
     "frame_entries",
     "given",
+    "known_axes",
     "names_axis",
     "number",
     "optional",
