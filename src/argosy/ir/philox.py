@@ -11,11 +11,11 @@ from typing import Final, TypeVar
 
 from argosy.ir.dtype import Array
 
-__all__ = ["draw_number", "philox"]
+__all__ = ["MULTIPLIERS", "ROUNDS", "WEYL", "draw_number", "philox"]
 
-_MULTIPLIERS: Final = (0xD2511F53, 0xCD9E8D57)
-_WEYL: Final = (0x9E3779B9, 0xBB67AE85)
-_ROUNDS: Final = 10
+MULTIPLIERS: Final = (0xD2511F53, 0xCD9E8D57)
+WEYL: Final = (0x9E3779B9, 0xBB67AE85)
+ROUNDS: Final = 10
 _WORD: Final = 0xFFFFFFFF
 _ITERATIONS: Final = (0xFFFFFFFF, 0xFFFFFFFF)
 """The key under which iterations are mixed in; no node has such a number."""
@@ -28,15 +28,15 @@ def philox(counter: tuple[Words, Words, Words, Words], key: tuple[int, int]) -> 
     """Philox 4x32-10: four random words for each counter of four words; words are 32 bits, as int or in uint64."""
     first, second, third, fourth = counter
     low, high = key
-    for _ in range(_ROUNDS):
-        left, right = first * _MULTIPLIERS[0], third * _MULTIPLIERS[1]
+    for _ in range(ROUNDS):
+        left, right = first * MULTIPLIERS[0], third * MULTIPLIERS[1]
         first, second, third, fourth = (
             (right >> 32) ^ second ^ low,
             right & _WORD,
             (left >> 32) ^ fourth ^ high,
             left & _WORD,
         )
-        low, high = (low + _WEYL[0]) & _WORD, (high + _WEYL[1]) & _WORD
+        low, high = (low + WEYL[0]) & _WORD, (high + WEYL[1]) & _WORD
     return first, second, third, fourth
 
 

@@ -14,7 +14,17 @@ import numpy as np
 
 from argosy.ir.dtype import Array
 
-__all__ = ["COSINE", "LOGARITHM", "SINE", "cosine_of_turn", "log_of_fraction", "normal_numbers"]
+__all__ = [
+    "COSINE",
+    "LOGARITHM",
+    "LOG_2",
+    "ROOT_HALF",
+    "SINE",
+    "STEP",
+    "cosine_of_turn",
+    "log_of_fraction",
+    "normal_numbers",
+]
 
 LOGARITHM: Final = tuple(2.0 / (2 * k + 1) for k in range(12))
 """log((1 + s) / (1 - s)) = 2 s + 2/3 s^3 + …, for |s| <= 0.172: what is left out is below 2^-60 of it."""
@@ -22,9 +32,9 @@ COSINE: Final = tuple((-1.0) ** k / math.factorial(2 * k) for k in range(10))
 """cos t = 1 - t^2/2! + …, for 0 <= t <= pi/4."""
 SINE: Final = tuple((-1.0) ** k / math.factorial(2 * k + 1) for k in range(10))
 """sin t = t - t^3/3! + …, for 0 <= t <= pi/4."""
-_LOG_2: Final = 0.6931471805599453
-_ROOT_HALF: Final = 0.7071067811865476
-_STEP: Final = math.pi / 2**31
+LOG_2: Final = 0.6931471805599453
+ROOT_HALF: Final = 0.7071067811865476
+STEP: Final = math.pi / 2**31
 """The angle of a turn's 2^-32nd part."""
 _QUARTER: Final = 1 << 30
 
@@ -37,18 +47,18 @@ def normal_numbers(radius: Array, angle: Array) -> Array:
 def log_of_fraction(word: Array) -> Array:
     """log((word + 1) / 2^32)."""
     mantissa, exponent = np.frexp((word + np.uint64(1)).astype(np.float64))
-    low = mantissa < _ROOT_HALF
+    low = mantissa < ROOT_HALF
     mantissa = np.where(low, mantissa + mantissa, mantissa)
     exponent = exponent - low - 32
     s = (mantissa - 1.0) / (mantissa + 1.0)
-    return exponent.astype(np.float64) * _LOG_2 + s * _series(LOGARITHM, s * s)
+    return exponent.astype(np.float64) * LOG_2 + s * _series(LOGARITHM, s * s)
 
 
 def cosine_of_turn(word: Array) -> Array:
     """cos(2 pi word / 2^32); the octant is told from the bits, so that no angle is rounded before it is small."""
     quarter, rest = word >> np.uint64(30), word & np.uint64(_QUARTER - 1)
     far = rest > np.uint64(_QUARTER // 2)
-    angle = np.where(far, np.uint64(_QUARTER) - rest, rest).astype(np.float64) * _STEP
+    angle = np.where(far, np.uint64(_QUARTER) - rest, rest).astype(np.float64) * STEP
     square = angle * angle
     sine, cosine = angle * _series(SINE, square), _series(COSINE, square)
     odd = (quarter & np.uint64(1)).astype(np.bool_)

@@ -6,8 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from argosy.artifact.plan import HiddenArgument, LaunchStep, PointerArgument, ScalarArgument, ShapeStep, Step
+from argosy.artifact.plan import (
+    HiddenArgument,
+    LaunchStep,
+    PointerArgument,
+    RunStep,
+    ScalarArgument,
+    ShapeStep,
+    Step,
+)
 from argosy.ir.dim import DimLike
+from argosy.ir.dtype import INT64
 from argosy.ir.module import Instruction, Module, Parameter, Value
 from argosy.ir.types import TensorType, Type, type_symbols
 from argosy.targets.gpu.codegen.declined import DeclinedError
@@ -128,6 +137,12 @@ class Draft:
     def temporary(self, kind: TensorType) -> int:
         """A buffer for the steps of this op."""
         return self._memory(kind)
+
+    def draw_number(self) -> int:
+        """A buffer with the number of the draw: of the run and the iterations that it is in."""
+        number = self.temporary(TensorType(INT64, ()))
+        self.body.append(RunStep(number))
+        return number
 
     def _memory(self, kind: Type) -> int:
         if not self.at_load:

@@ -55,7 +55,7 @@ from argosy.targets.lowering.values import in_memory, is_numeric, readers_of
 __all__ = ["LoweredModule", "lower_module"]
 
 log = logging.getLogger("argosy.gpu")
-_ALIASES: Final = frozenset({"reshape", "squeeze", "unsqueeze"})
+_ALIASES: Final = frozenset({"reshape", "squeeze", "unsqueeze", "bit_cast"})
 _ALIGNMENT: Final = 256
 
 

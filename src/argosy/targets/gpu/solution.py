@@ -78,6 +78,10 @@ class Steps(Protocol):
         """Bind a symbol to an element of an int64 buffer that was written."""
         ...
 
+    def draw_number(self) -> int:
+        """A buffer with the number of the draw, an int64: of the run and the iterations that it is in."""
+        ...
+
     def launch(self, kernel: Kernel, reads: Sequence[int], writes: Sequence[int]) -> None:
         """Append a launch: the kernel's pointers are `reads` and then `writes`."""
         ...
