@@ -79,7 +79,11 @@ def _along(kernel: OpKernel, x: Value) -> tuple[DimLike, DimLike, DimLike]:
     lines = max((product((*x.shape[:a], *x.shape[a + 1 :])) for a in range(x.rank)), key=_known)
     if not all(isinstance(extent, int) for extent in x.shape):
         lines = product(x.shape)
-    return symbol_dim(Symbol(f"@{text.let(f'{size} + 0')}")), symbol_dim(Symbol(f"@{text.let(f'{inner_text} + 0')}")), lines
+    return (
+        symbol_dim(Symbol(f"@{text.let(f'{size} + 0')}")),
+        symbol_dim(Symbol(f"@{text.let(f'{inner_text} + 0')}")),
+        lines,
+    )
 
 
 def _known(count: DimLike) -> int:

@@ -73,7 +73,9 @@ class OpKernel(KernelWriter):
     def load_temporary(self, index: int, at: str, mask: str = "inside") -> str:
         """A variable with an element of a temporary, in the compute type."""
         masked = f", mask={mask}, other=0" if mask else ""
-        return self.text.let(scalar.from_storage(self._kinds[index], f"tl.load({self.temporary(index)} + {at}{masked})"))
+        return self.text.let(
+            scalar.from_storage(self._kinds[index], f"tl.load({self.temporary(index)} + {at}{masked})")
+        )
 
     def put(self, at: str, value: str, result: int = 0, mask: str = "inside") -> None:
         """Store a value of the compute type into a result."""

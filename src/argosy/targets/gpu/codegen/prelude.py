@@ -103,6 +103,14 @@ def power_integer(base, exponent):
     return tl.where(exponent < 0, minus, result)
 
 @triton.jit
+def round_to_odd(x):
+    near = x.to(tl.float32)
+    back = near.to(tl.float64)
+    bits = near.to(tl.int32, bitcast=True)
+    inner = tl.where(tl.abs(back) > tl.abs(x), bits - 1, bits) | 1
+    return tl.where((back != x) & (x == x), inner, bits).to(tl.float32, bitcast=True)
+
+@triton.jit
 def wrap_32(x):
     wide = x.to(tl.float64)
     whole = libdevice.trunc(tl.where(wide - wide == 0, wide, tl.zeros_like(wide)))

@@ -197,6 +197,8 @@ def _converted(value: str, source: DType, target: DType) -> str:
     if target.kind == "bool":
         return f"({value} != 0)"
     if target.compute is not target:
+        if source is FLOAT64 and target.is_float and target.name != "float16":
+            return to_storage(target, f"round_to_odd({value})")  # not twice to nearest
         if target.name in _NAMES:
             return f"({value}).to({tl_type(target)})"
         return to_storage(target, _converted(value, source, target.compute))

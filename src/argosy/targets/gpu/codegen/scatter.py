@@ -143,7 +143,9 @@ def _target(kernel: OpKernel, number: str, mask: str = "inside") -> tuple[str, s
         raw = kernel.load(1, number, mask)
         kernel.elements.fault(f"outside({raw}, {size})", Fault.INDEX, raw)
         places[axis] = text.let(f"tl.where({raw} < 0, {raw} + {size}, {raw})")
-        valid = [f"({place} >= 0) & ({place} < {text.dim(extent)})" for place, extent in zip(places, x.shape, strict=True)]
+        valid = [
+            f"({place} >= 0) & ({place} < {text.dim(extent)})" for place, extent in zip(places, x.shape, strict=True)
+        ]
         steps = kernel.strides(x.shape)
     else:
         places, valid = [], []

@@ -20,8 +20,10 @@ _FEW: Final = 64
 
 @register_solution
 class ScatterLast(LoneOp):
-    """For a scatter that replaces: the number of each element's last update first, by atomic maxima, whose order
-    does not matter; then every element takes that one."""
+    """For a scatter that replaces: the number of each element's last update, by atomic maxima, then every element.
+
+    Maxima are the same in any order.
+    """
 
     name = "scatter last"
     anchors: ClassVar = frozenset({"scatter_elements", "scatter_nd"})
@@ -49,8 +51,10 @@ class ScatterLast(LoneOp):
 
 @register_solution
 class ScatterSearch(LoneOp):
-    """Every element goes over the updates that may be its own, in order, and rounds once: no two lanes write to one
-    place, so that the bits are the same in every run."""
+    """Every element goes over the updates that may be its own, in order, and rounds once.
+
+    No two lanes write to one place, so that the bits are the same in every run.
+    """
 
     name = "scatter search"
     anchors: ClassVar = frozenset({"scatter_elements", "scatter_nd"})
