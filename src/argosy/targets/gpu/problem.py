@@ -22,7 +22,7 @@ def problem_of(instruction: Instruction, arch: GpuArch, options: CompileOptions,
     """What the solutions are asked to do for an instruction, whose operands lie in these orders."""
     op = instruction.op
     if isinstance(op, Fused):
-        return Problem(op.module, anchor_of(op.module)[1], arch, options, orders)
+        return Problem(op.module, anchor_of(op.module, rows=True)[1], arch, options, orders)
     module = lone_module(instruction)
     return Problem(module, module.instructions[0], arch, options, orders)
 
@@ -31,7 +31,7 @@ def solutions_of(instruction: Instruction) -> list[Solution]:
     """The solutions that may do an instruction, best first."""
     op = instruction.op
     if isinstance(op, Fused):
-        return solutions_for(anchor_of(op.module)[0])
+        return solutions_for(anchor_of(op.module, rows=True)[0])
     return solutions_for(op.name)
 
 

@@ -38,12 +38,15 @@ def in_bytes(of: Type) -> Type:
     return of.with_dtype(UINT8) if isinstance(of, TensorType) and of.dtype.is_packed else of
 
 
-def anchor_of(module: Module) -> tuple[str, Instruction | None]:
-    """By what name the solutions know the anchor of a fused module, and the instruction: the last one of attention."""
+def anchor_of(module: Module, *, rows: bool = False) -> tuple[str, Instruction | None]:
+    """By what name the solutions know the anchor of a fused module, and the instruction: the last one of attention.
+
+    `rows` says that the target does work on whole rows as one.
+    """
     for attention in find_attentions(module):
         return "attention", attention.product
     found = [instruction for instruction in module.instructions if instruction.op.name in ANCHORS]
-    if found and module.results[0].instruction in find_rows(module):
+    if rows and found and module.results[0].instruction in find_rows(module):
         return ("rows", module.results[0].instruction)
     return (found[0].op.name, found[0]) if found else ("", None)
 
