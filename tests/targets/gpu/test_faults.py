@@ -25,7 +25,7 @@ REFUSED = (
     "unsqueeze no axis", "unsqueeze an axis twice", "reshape", "reshape to fewer", "reshape to two unknown sizes",
     "reshape to negative sizes", "reshape to an axis that there is not", "split", "reverse_sequence",
     "reverse_sequence below", "range by 0",
-    "compress",
+    "compress", "topk",
 )  # fmt: skip
 
 

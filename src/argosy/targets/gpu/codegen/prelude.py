@@ -132,6 +132,20 @@ def index_within(raw, size):
     return tl.minimum(tl.maximum(place, 0), tl.maximum(size - 1, 0))
 
 @triton.jit
+def less_float(a, b):
+    return (a < b) | ((b != b) & (a == a))
+
+@triton.jit
+def less_integer(a, b):
+    return a < b
+
+@triton.jit
+def order_float(x):
+    bits = (x + 0.0).to(tl.int32, bitcast=True).to(tl.int64)
+    key = tl.where(bits < 0, -1 - bits, bits + 2147483648)
+    return tl.where(x != x, 4294967295, key)
+
+@triton.jit
 def report(fault, bad, code: tl.constexpr, value):
     told = tl.where(bad, value, 0).to(tl.int64) & 0xFFFFFFFFFFFFFF
     word = tl.where(bad, told | (code << 56), 0).to(tl.int64)
