@@ -56,8 +56,11 @@ class StoreShort:
 
 
 def _may_be_short(instruction: Instruction) -> bool:
-    op, result = instruction.op, instruction.types[0]
-    if not isinstance(op, Fused) or not isinstance(result, TensorType) or result.dtype is not FLOAT32:
+    op = instruction.op
+    if not isinstance(op, Fused):  # others may have no result at all
+        return False
+    result = instruction.types[0]
+    if not isinstance(result, TensorType) or result.dtype is not FLOAT32:
         return False
     if not result.dims or len(result.dims) < 2:
         return False

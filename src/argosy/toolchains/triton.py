@@ -31,6 +31,7 @@ from argosy.errors import EnvironmentError_, MissingExtraError
 from argosy.host_cpu import usable_cores
 from argosy.options import cache_folder
 from argosy.toolchains.cache import DiskCache
+from argosy.toolchains.gpu_code_object import facts_of
 from argosy.toolchains.process import Limits, bounded
 
 __all__ = ["CompiledKernel", "GpuCode", "Refused", "TritonSource", "compile_kernels", "kernel_cache", "triton_version"]
@@ -79,6 +80,7 @@ class CompiledKernel(msgspec.Struct, frozen=True):
     """A code object, or PTX, and its assembly text, with what a launch needs to know: threads, bytes of shared memory.
 
     `scratch` is the size of the global scratch memory of one program in bytes; `maps` are the recipes of tensor maps.
+    `spilled` counts registers of a thread that lie in memory, as far as the code says (PTX does not).
     """
 
     form: Literal["cubin", "ptx", "hsaco"]
@@ -90,6 +92,7 @@ class CompiledKernel(msgspec.Struct, frozen=True):
     scratch: int = 0
     scratch_align: int = 1
     maps: list[Any] = msgspec.field(default_factory=list)
+    spilled: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +115,8 @@ def kernel_cache() -> DiskCache:
     return DiskCache(cache_folder() / "kernels")
 
 
+_RECORD: Final = 2
+"""The version of what the cache holds of a kernel."""
 _LIMITS: Final = Limits(seconds=120.0)
 
 
@@ -163,7 +168,7 @@ def _held(store: DiskCache, key: str) -> CompiledKernel | None:
 
 def _key(source: TritonSource, target: GpuCode, version: str) -> str:
     texts = (
-        source.text, source.entry, source.types, source.divisible, sorted(source.options), target.backend,
+        _RECORD, source.text, source.entry, source.types, source.divisible, sorted(source.options), target.backend,
         target.arch, target.warp_size, target.portable, target.generic,
         target.ptx_version, version,
     )  # fmt: skip
@@ -241,8 +246,9 @@ def _made(answer: dict[str, Any], target: GpuCode) -> CompiledKernel | Refused:
     if about["profile_scratch_size"] or about["num_ctas"] != 1:
         return Refused("it asks for profiling memory or clusters, which launches here don't have")
     code = files[text].encode() if target.portable else base64.b64decode(files[form])
+    kind: Literal["cubin", "ptx", "hsaco"] = "ptx" if target.portable else "cubin" if form == "cubin" else "hsaco"
     return CompiledKernel(
-        "ptx" if target.portable else "cubin" if form == "cubin" else "hsaco",
+        kind,
         code,
         files[text],
         about["name"],
@@ -251,6 +257,7 @@ def _made(answer: dict[str, Any], target: GpuCode) -> CompiledKernel | Refused:
         about["global_scratch_size"],
         about["global_scratch_align"],
         about["tensordesc_meta"] or [],
+        facts_of(kind, code).spilled,
     )
 
 

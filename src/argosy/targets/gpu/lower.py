@@ -7,6 +7,7 @@ error. A kernel that the toolchain refuses is known by its name when the module 
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -52,11 +53,13 @@ from argosy.targets.lowering.names import kernel_label
 from argosy.targets.lowering.plan_buffers import PlanBuffers
 from argosy.targets.lowering.values import in_memory, is_numeric, readers_of
 
-__all__ = ["LoweredModule", "lower_module"]
+__all__ = ["SPILLS", "LoweredModule", "lower_module"]
 
 log = logging.getLogger("argosy.gpu")
 _ALIASES: Final = frozenset({"reshape", "squeeze", "unsqueeze", "bit_cast"})
 _ALIGNMENT: Final = 256
+SPILLS: Final = (8, 64, math.inf)
+"""Registers of a thread that a kernel may keep in memory: of these bounds the first that one of the configs keeps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,21 +72,29 @@ class LoweredModule:
     host_steps: tuple[str, ...]
 
 
-def lower_module(module: Module, arch: GpuArch, options: CompileOptions, refused: Mapping[str, str]) -> LoweredModule:
+def lower_module(
+    module: Module, arch: GpuArch, options: CompileOptions, refused: Mapping[str, str], spilled: Mapping[str, int]
+) -> LoweredModule:
     """Lower a module that has gone through the GPU's pipeline. Raises CompileError for a host step under `strict`.
 
-    `refused` are kernels, by entry, that the toolchain can't compile, with the reason.
+    `refused` are kernels, by entry, that the toolchain can't compile, with the reason; `spilled` those that keep so
+    many registers in memory: of a solution's configs the first that spills little is taken, before all others.
     """
-    return _Lowering(module, arch, options, refused).run()
+    return _Lowering(module, arch, options, refused, spilled).run()
 
 
 class _Lowering(PlanBuffers):
-    def __init__(self, module: Module, arch: GpuArch, options: CompileOptions, refused: Mapping[str, str]) -> None:
+    def __init__(
+        self, module: Module, arch: GpuArch, options: CompileOptions, refused: Mapping[str, str],
+        spilled: Mapping[str, int],
+    ) -> None:  # fmt: skip
         super().__init__()
         self._module = module
         self._arch = arch
         self._options = options
         self._refused = refused
+        self._spilled = spilled
+        self._may_spill = SPILLS[-1]
         self._places: dict[Value, list[Place]] = {}
         self._readers = readers_of(module)
         self._results = frozenset(module.results)
@@ -179,7 +190,9 @@ class _Lowering(PlanBuffers):
 
     def is_refused(self, kernel: Kernel) -> str:
         """Why the toolchain refused a kernel before."""
-        return self._refused.get(kernel.entry, "")
+        spilled = self._spilled.get(kernel.entry, 0)
+        why = f"it keeps {spilled} registers in memory" if spilled > self._may_spill else ""
+        return self._refused.get(kernel.entry, why)
 
     # Bodies of control ops: what `control.BodyLowering` asks for
 
@@ -287,6 +300,18 @@ class _Lowering(PlanBuffers):
         if why := solution.applies(problem):
             reasons.append(f"{solution.name}: {why}")
             return None
+        for bound in SPILLS if self._spilled else SPILLS[-1:]:
+            self._may_spill = bound
+            draft = self._first_config(solution, problem, instruction, reasons)
+            if draft is not None:
+                break
+        self._may_spill = SPILLS[-1]
+        return draft
+
+    def _first_config(
+        self, solution: Solution, problem: Problem, instruction: Instruction, reasons: list[str]
+    ) -> Draft | None:
+        """The steps of the first config that the toolchain compiles, of those that don't spill too much."""
         before, said = len(self.buffers), len(reasons)
         for config in solution.configs(problem):
             for at_load in (True, False) if is_done_at_load(instruction, self.is_weight) else (False,):

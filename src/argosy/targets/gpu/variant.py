@@ -7,7 +7,7 @@ that needs what the arch does not have, is named to the lowering, which then tak
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, Literal
 
 from msgspec.structs import replace
@@ -28,7 +28,7 @@ from argosy.ir.module import Module
 from argosy.options import CompileOptions
 from argosy.targets.gpu.arches.row import GpuArch
 from argosy.targets.gpu.codegen.kernel import Kernel
-from argosy.targets.gpu.lower import LoweredModule, lower_module
+from argosy.targets.gpu.lower import SPILLS, LoweredModule, lower_module
 from argosy.toolchains.triton import CompiledKernel, GpuCode, Refused, compile_kernels
 
 __all__ = ["compiled_variant", "gpu_code"]
@@ -37,6 +37,8 @@ log = logging.getLogger("argosy.gpu")
 
 _ROUNDS: Final = 20
 """How often a module is lowered again because of kernels that the toolchain refused."""
+_SPILL_ROUNDS: Final = 6
+"""How often, at most, because of kernels that spill: they run, so in the end one of them is taken."""
 
 
 def compiled_variant(
@@ -48,8 +50,9 @@ def compiled_variant(
     """
     target = gpu_code(arch)
     refused: dict[str, str] = {}
-    for _ in range(_ROUNDS):
-        lowered = lower_module(module, arch, options, refused)
+    spilled: dict[str, int] = {}
+    for turn in range(_ROUNDS):
+        lowered = lower_module(module, arch, options, refused, spilled)
         names = list(lowered.kernels)
         made = compile_kernels([lowered.kernels[name].source() for name in names], target, jobs=options.jobs)
         compiled: dict[str, CompiledKernel] = {}
@@ -60,8 +63,10 @@ def compiled_variant(
                 refused[name] = why
             else:
                 compiled[name] = answer
-        if len(compiled) == len(names):
+        met = {} if turn >= _SPILL_ROUNDS else _spills(compiled.values())
+        if len(compiled) == len(names) and met.keys() <= spilled.keys():
             return lowered, *_completed(lowered.plan, lowered.kernels, compiled)
+        spilled |= met
     raise CompileError(f"Triton refused kernels {_ROUNDS} times: {next(reversed(refused.values()))}", where=arch.name)
 
 
@@ -83,6 +88,16 @@ def _why_not(kernel: CompiledKernel, arch: GpuArch) -> str:
     if kernel.maps:
         return "it takes tensor maps"
     return ""
+
+
+def _spills(kernels: Iterable[CompiledKernel]) -> dict[str, int]:
+    """The kernels that keep more registers in memory than is good, by entry, with how many."""
+    found: dict[str, int] = {}
+    for kernel in kernels:
+        if kernel.spilled > SPILLS[0]:
+            log.info("the kernel %s keeps %d registers in memory", kernel.entry, kernel.spilled)
+            found[kernel.entry] = kernel.spilled
+    return found
 
 
 def _completed(

@@ -120,7 +120,7 @@ def attention_kernel(
     if operand_types(*kinds) is None or not queries.dtype.is_float:
         raise DeclinedError(f"no matrix instruction multiplies {kinds[0]} and {kinds[1]}")
     at = space.operand(queries, space.symbol(row, space.rows), space.symbol("d", head))
-    q = elements.within(queries, at, (high, deep), "" if head == deep else "d_inside")
+    q = elements.within(queries, at, (high, deep), "" if head == deep else "d_inside", (row, "d"))
     text.line(f'most = tl.full([{high}, 1], float("-inf"), tl.float32)')
     text.line(f"total = tl.zeros([{high}, 1], tl.float32)")
     text.line(f"acc = tl.zeros([{high}, {across}], tl.float32)")
@@ -138,7 +138,7 @@ def attention_kernel(
                 text.line(f"{name}_inside = {name} < {text.dim(extent)}")
                 elements.masks.append((f"{name}_inside", text.roots[name]))
         at = space.operand(keys, space.symbol("dt", head), space.symbol("n", space.keys))
-        k = elements.within(keys, at, (deep, wide), "" if head == deep else "dt_inside")
+        k = elements.within(keys, at, (deep, wide), "" if head == deep else "dt_inside", ("dt", "n"))
         zero = text.let(f"tl.zeros([{high}, {wide}], tl.float32)")
         elements.given[attention.scores.result()] = text.let(multiply(q, k, zero, kinds, tf32=tf32))
         source = present(attention.softmax, 0)
@@ -155,7 +155,7 @@ def attention_kernel(
         weights = present(anchor, 0)
         w = elements.of(weights, space.row(weights))
         at = space.operand(values, space.symbol("nt", space.keys), space.symbol(column, width))
-        v = elements.within(values, at, (wide, across), "nt_inside" if ragged else "")
+        v = elements.within(values, at, (wide, across), "nt_inside" if ragged else "", ("nt", column))
         text.line("acc = acc * kept")
         # Weights are rounded to the values' type, as matrix instructions take both in one.
         own = values.dtype if operand_types(values.dtype, values.dtype) is not None else FLOAT32

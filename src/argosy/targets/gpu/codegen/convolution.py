@@ -93,15 +93,16 @@ def conv_kernel(
         if inside:
             text.line(f"valid = {inside}")
             with elements.only("valid", roots):
-                a = elements.within(x, access, (high, tile.inner), " & ".join(["valid", *ragged]))
+                a = elements.within(x, access, (high, tile.inner), " & ".join(["valid", *ragged]), ("m", "ka"))
         else:
-            a = elements.within(x, access, (high, tile.inner), " & ".join(ragged))
+            a = elements.within(x, access, (high, tile.inner), " & ".join(ragged), ("m", "ka"))
         if isinstance(op, ConvTranspose):
             at: list[DimLike] = [own_group * inner + c_b, column, *taps_b]
         else:
             at = [own_group * columns + column, c_b, *taps_b]
         across_inner = "kb_inside" if ragged else ""
-        b = elements.within(weight, axes_access(result.shape, weight.shape, at), (tile.inner, wide), across_inner)
+        place = axes_access(result.shape, weight.shape, at)
+        b = elements.within(weight, place, (tile.inner, wide), across_inner, ("kb", "column"))
         text.line(f"acc = {multiply(a, b, 'acc', kinds, tf32=tf32)}")
     total = "acc" if sums.compute is result.dtype.compute else f"acc.to({scalar.compute_type(result.dtype)})"
     bias = anchor.operands[2] if len(anchor.operands) > 2 else None

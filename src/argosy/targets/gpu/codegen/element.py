@@ -95,9 +95,16 @@ class Elements:
         """The mask of a load or store at places that depend on these block variables; empty where all are inside."""
         return " & ".join(name for name, own in self.masks if own <= roots)
 
-    def within(self, value: Value, access: Access, shape: tuple[int, int], mask: str) -> str:
-        """A whole tile of a value, 0 where the mask does not hold."""
+    def within(self, value: Value, access: Access, shape: tuple[int, int], mask: str, lanes: Sequence[str]) -> str:
+        """A whole tile of a value, 0 where the mask does not hold; `lanes` are the block variables that it goes over.
+
+        Triton 3.9 can't fetch ahead what is repeated along a tile before it is multiplied (`tritongpu-prefetch` on
+        `mma.sync` cuts the short side): a choice between operands makes it leave that alone.
+        """
         found = self.text.let(f"tl.broadcast_to({self.of(value, access)}, {list(shape)})")
+        if repeated := [lane for lane in lanes if lane not in self.text.roots_of_all(access.indices)]:
+            mask = " & ".join(filter(None, (mask, f"({repeated[0]} >= 0)")))
+            return self.text.let(f"tl.where({mask}, {found}, {scalar.constant(0, value.dtype)})")
         if not mask or (_is_read(value) and self.text.roots_of_all(access.indices) >= self._roots_in(mask)):
             return found
         zero = scalar.constant(0, value.dtype)

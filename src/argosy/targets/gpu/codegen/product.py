@@ -138,10 +138,10 @@ def dot_kernel(
         if matrix:
             _range(writer, "ka", base, deep, "[None, :]", shape.inner, counted=True)
             a_mask = "" if _fills(shape.inner, deep) else "ka_inside"
-            a = elements.within(left, _operand(left, shape, result, "ka"), (high, deep), a_mask)
+            a = elements.within(left, _operand(left, shape, result, "ka"), (high, deep), a_mask, (row, "ka"))
             _range(writer, "kb", base, deep, "[:, None]", shape.inner, counted=True)
             b_mask = "" if _fills(shape.inner, deep) else "kb_inside"
-            b = elements.within(right, _operand(right, shape, result, "kb"), (deep, wide), b_mask)
+            b = elements.within(right, _operand(right, shape, result, "kb"), (deep, wide), b_mask, ("kb", column))
             text.line(f"acc = {multiply(a, b, 'acc', kinds, tf32=tf32)}")
         else:
             step_name = "0" if once else "start"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from argosy.ops.shapes import product
 from argosy.targets.gpu.codegen.attention import attention_kernel
@@ -20,13 +20,16 @@ __all__ = ["FlashAttention", "MatrixConvolution", "MatrixProduct"]
 
 @dataclass(frozen=True, slots=True)
 class _Size:
-    """A product as its tiles see it: rows, columns, inner axis, products side by side, bytes of an element."""
+    """A product as its tiles see it: rows, columns, inner axis, products side by side, type in an arch's words."""
 
     rows: int
     columns: int
     inner: int
     batch: int
-    width: int
+    dtype: str
+
+
+_DTYPES: Final = {"float16": "fp16", "bfloat16": "bf16", "float32": "fp32"}
 
 
 def _tiles(problem: Problem, size: _Size) -> list[Tile]:
@@ -34,13 +37,15 @@ def _tiles(problem: Problem, size: _Size) -> list[Tile]:
     units = problem.arch.units or 64
     stages = 3 if problem.arch.has("async_copy") else 2
     found: list[tuple[float, Tile]] = []
-    deep = 64 if size.width <= 2 else 32
+    # Without matrix instructions threads hold the operands of a step in registers, beside their sums.
+    by_hand = size.dtype == "fp32" or not problem.arch.has(f"matrix_{size.dtype}")
+    deep = 32 if by_hand else 64
     inner = max(at_most(size.inner, deep), 16)
     for high in (128, 64, 32, 16):
         for wide in (128, 64, 32, 16):
             if high > max(at_most(size.rows, 128), 16) or wide > max(at_most(size.columns, 128), 16):
                 continue
-            if size.width > 2 and high * wide > 64 * 64:
+            if by_hand and high * wide > 64 * 64:
                 continue
             programs = -(-size.rows // high) * -(-size.columns // wide) * size.batch
             waves = -(-programs // units)
@@ -64,13 +69,12 @@ class MatrixProduct(Solution):
     def configs(self, problem: Problem) -> Sequence[Any]:
         anchor = problem.anchor_instruction
         shape, left = shape_of(anchor), present(anchor, 0)
-        width = max(left.dtype.bits // 8, 1)
         if not in_matrix(left.dtype, present(anchor, 1).dtype):
             high, wide = max(at_most(shape.rows, 32), 1), max(at_most(shape.columns, 64), 1)
             return (Tile(high, wide, 1, 4 if high * wide >= 512 else 1, 1),)
         size = _Size(
             size_hint(shape.rows), size_hint(shape.columns), size_hint(shape.inner), size_hint(product(shape.batch), 1),
-            width,
+            _DTYPES.get(left.dtype.name, "int8"),
         )  # fmt: skip
         return _tiles(problem, size)
 
@@ -102,7 +106,8 @@ class MatrixConvolution(Solution):
         group = getattr(anchor.op, "group", 1)
         places = product((result.shape[0], *result.shape[2:]))
         inner = size_hint(x.shape[1]) // group * size_hint(product(weight.shape[2:]))
-        size = _Size(size_hint(places), size_hint(result.shape[1]) // group, inner, group, max(x.dtype.bits // 8, 1))
+        dtype = _DTYPES.get(x.dtype.name, "int8")
+        size = _Size(size_hint(places), size_hint(result.shape[1]) // group, inner, group, dtype)
         return _tiles(problem, size)
 
     def lower(self, problem: Problem, config: Any, steps: Steps) -> None:
