@@ -32,7 +32,7 @@ class OpKernel(KernelWriter):
     def __init__(self, module: Module, results: Sequence[DType] = (), temporaries: Sequence[DType] = ()) -> None:
         super().__init__(module, (), (), temporaries)
         self.instruction: Instruction = module.instructions[-1]
-        self._results = tuple(results) or tuple(value.dtype for value in module.results)
+        self.stored = tuple(results) or tuple(value.dtype for value in module.results)
         self._kinds = tuple(temporaries)
         self._count: DimLike = 1
 
@@ -45,7 +45,7 @@ class OpKernel(KernelWriter):
 
     def finished(self) -> Kernel:
         """The kernel over the items that `items` counted."""
-        return self.kernel(Launch((ceildiv(self._count, BLOCK), 1, 1), 4), self._results)
+        return self.kernel(Launch((ceildiv(self._count, BLOCK), 1, 1), 4), self.stored)
 
     def has(self, index: int) -> bool:
         """Whether operand `index` is given."""
@@ -80,7 +80,7 @@ class OpKernel(KernelWriter):
     def put(self, at: str, value: str, result: int = 0, mask: str = "inside") -> None:
         """Store a value of the compute type into a result."""
         masked = f", mask={mask}" if mask else ""
-        stored = scalar.to_storage(self._results[result], value)
+        stored = scalar.to_storage(self.stored[result], value)
         self.text.line(f"tl.store({self.result(result)} + {at}, {stored}{masked})")
 
     def dim(self, index: int, axis: int) -> str:

@@ -9,6 +9,7 @@ import re
 from functools import lru_cache
 from typing import Final
 
+from argosy.targets.gpu.codegen.prelude_sampling import SAMPLING
 from argosy.targets.gpu.codegen.prelude_storage import STORAGE
 
 __all__ = ["prelude_for"]
@@ -274,7 +275,7 @@ def best_min_last(a, i, b, j):
 @lru_cache(maxsize=1)
 def _functions() -> dict[str, str]:
     """Each function by name, in the order of the text."""
-    parts = [part.strip() for part in (_TEXT + STORAGE).split("@triton.jit") if part.strip()]
+    parts = [part.strip() for part in (_TEXT + SAMPLING + STORAGE).split("@triton.jit") if part.strip()]
     return {re.match(r"def (\w+)", part)[1]: f"@triton.jit\n{part}\n" for part in parts}  # type: ignore[index]
 
 

@@ -1,0 +1,238 @@
+"""The recurrence of RNN, GRU and LSTM: a program takes some sequences of one direction through all steps.
+
+Each step goes over tiles of the hidden units: products of the states with R, then the gates. States lie in global
+memory, of h that of this step and of the next; a barrier between steps lets all threads see what others wrote.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from argosy.ir.dim import ceildiv
+from argosy.ir.dtype import FLOAT32
+from argosy.ir.module import Module
+from argosy.ops.recurrent import GATES, Recurrent
+from argosy.targets.gpu.codegen import scalar
+from argosy.targets.gpu.codegen.activation import activation_text
+from argosy.targets.gpu.codegen.blocks import at_most
+from argosy.targets.gpu.codegen.element import op_of
+from argosy.targets.gpu.codegen.kernel import Kernel, Launch
+from argosy.targets.gpu.codegen.op_kernel import OpKernel
+
+__all__ = ["STATES", "recurrence_kernel"]
+
+STATES: Final = 4
+"""Slots of a unit's states: h of even and of odd steps, c (or of a GRU the reset h), the update gate."""
+_BIAS, _LENGTHS, _INITIAL_H, _INITIAL_C, _PEEPHOLES, _SCALE, _INPUT_SCALE = range(3, 10)
+_SEQUENCES: Final = 16
+_UNITS: Final = 64
+_DEPTH: Final = 32
+
+
+def recurrence_kernel(module: Module) -> Kernel:
+    """The kernel of the steps. Its temporary holds the inputs' shares; behind the results it writes the states."""
+    x = module.parameters[0].result()
+    wide = x.dtype.compute
+    kernel = OpKernel(module, [*(value.dtype for value in module.results), wide], [wide])
+    return _Layer(kernel, op_of(kernel.instruction, Recurrent)).kernel()
+
+
+class _Layer:
+    def __init__(self, kernel: OpKernel, op: Recurrent) -> None:
+        self.k, self.op, self.text = kernel, op, kernel.text
+        self.wide = kernel.operand(0).dtype.compute
+        self.kind = scalar.compute_type(self.wide)
+        self.slots = len(kernel.module.results)
+        hidden = kernel.operand(2).shape[2]
+        self.matrix = self.wide is FLOAT32
+        self.units = max(at_most(hidden, _UNITS), 16)
+        self.depth = max(at_most(hidden, _DEPTH), 16) if self.matrix else 1
+        shares = (op.directions, *kernel.operand(0).shape[:2], kernel.operand(2).shape[1])
+        self.text.wide = self.text.wide or kernel.is_large(shares, self.wide)
+
+    def kernel(self) -> Kernel:
+        """The whole kernel."""
+        k, op, text = self.k, self.op, self.text
+        text.line(f"steps, batch, hidden = {k.dim(0, 0)}, {k.dim(0, 1)}, {k.dim(2, 2)}")
+        text.line(f"rows = {GATES[op.kind]} * hidden")
+        text.line(f"first = {k.program(0)} * {_SEQUENCES}")
+        text.line(f"direction = {k.program(1)}")
+        text.line(f"b = first + tl.arange(0, {_SEQUENCES})[:, None]")
+        text.line("within = b < batch")
+        text.line(f"size = {op.directions} * batch * hidden")
+        text.line("length = b * 0 + steps")
+        if k.has(_LENGTHS):
+            given = k.load(_LENGTHS, "b", "within")
+            text.line(f"length = tl.minimum(tl.maximum({given}, 0), steps).to({text.index_type})")
+        with text.block(f"for begin in range(0, hidden, {self.units}):"):
+            self._tile()
+            for slot, index in ((0, _INITIAL_H), (2, _INITIAL_C)):
+                zeros = f"tl.zeros([{_SEQUENCES}, {self.units}], {self.kind})"
+                self._keep(str(slot), k.load(index, "line") if k.has(index) else text.let(zeros))
+        text.line("tl.debug_barrier()")
+        with text.block("for step in range(0, steps):"):
+            text.line("now = step % 2")
+            backward = {"forward": "step", "reverse": "length - 1 - step"}.get(
+                op.direction, "tl.where(direction == 1, length - 1 - step, step)"
+            )
+            text.line("running = within & (step < length)")
+            # a step that a sequence does not have gives 0 in its own place
+            text.line(f"at = tl.where(running, {backward}, step)")
+            _CELLS[op.kind](self)
+            text.line("tl.debug_barrier()")
+        with text.block(f"for begin in range(0, hidden, {self.units}):"):
+            self._tile()
+            k.put("line", self._kept("(steps % 2)"), 1)
+            if self.slots == 3:
+                k.put("line", self._kept("2"), 2)
+        grid = (ceildiv(k.operand(0).shape[1], _SEQUENCES), op.directions, 1)
+        return k.kernel(Launch(grid, 4), k.stored)
+
+    def tiles(self, body: Callable[[], None]) -> None:
+        """A loop over the hidden units, a tile at a time."""
+        with self.text.block(f"for begin in range(0, hidden, {self.units}):"):
+            self._tile()
+            body()
+
+    def _tile(self) -> None:
+        text = self.text
+        text.line(f"k = begin + tl.arange(0, {self.units})[None, :]")
+        text.line("inside = within & (k < hidden)")
+        text.line("line = (direction * batch + b) * hidden + k")
+
+    def _kept(self, slot: str) -> str:
+        """A variable with a state of the tile at hand."""
+        place = f"{self.k.result(self.slots)} + {slot} * size + line"
+        return self.text.let(f"tl.load({place}, mask=inside, other=0)")
+
+    def _keep(self, slot: str, value: str) -> None:
+        self.k.put(f"{slot} * size + line", value, self.slots)
+
+    def products(self, slot: str, gates: range) -> list[str]:
+        """Variables with the products of a state and the rows of R of some gates, for the tile at hand."""
+        text, k = self.text, self.k
+        names = [f"g{gate}" for gate in gates]
+        for name in names:
+            text.line(f"{name} = tl.zeros([{_SEQUENCES}, {self.units}], {self.kind})")
+        with text.block(f"for deep in range(0, hidden, {self.depth}):"):
+            text.line(f"across = deep + tl.arange(0, {self.depth})[None, :]")
+            text.line(f"down = deep + tl.arange(0, {self.depth})[:, None]")
+            place = f"{k.result(self.slots)} + {slot} * size + (direction * batch + b) * hidden + across"
+            text.line(f"held = tl.load({place}, mask=within & (across < hidden), other=0)")
+            for name, gate in zip(names, gates, strict=True):
+                row = f"((direction * rows + {gate} * hidden + k) * hidden + down)"
+                weight = f"{k.load(2, row, '(k < hidden) & (down < hidden)')}.to({self.kind})"
+                if self.matrix:
+                    text.line(f'{name} = tl.dot(held, {weight}, {name}, input_precision="ieee")')
+                else:
+                    text.line(f"{name} += held * {weight}")
+        if k.has(_SCALE):
+            for name, gate in zip(names, gates, strict=True):
+                text.line(f"{name} = {name} * {self._of_gate(_SCALE, gate)}")
+        return names
+
+    def _of_gate(self, index: int, gate: int) -> str:
+        """A variable with what an operand [directions, rows] has for a gate of the tile's units."""
+        return self.k.load(index, f"direction * rows + {gate} * hidden + k", "k < hidden")
+
+    def bias(self, half: int, gate: int) -> str:
+        """A variable with the bias of W (half 0) or R (half 1) for a gate."""
+        return self.k.load(_BIAS, f"(direction * 2 + {half}) * rows + {gate} * hidden + k", "k < hidden")
+
+    def share(self, gate: int, *, whole: bool = True) -> str:
+        """A variable with what the inputs and the biases add to a gate; of R's bias only where `whole`."""
+        place = f"((direction * steps + at) * batch + b) * rows + {gate} * hidden + k"
+        value = self.k.load_temporary(0, place, "running & inside")
+        if self.k.has(_INPUT_SCALE):
+            value = f"{value} * {self._of_gate(_INPUT_SCALE, gate)}"
+        if self.k.has(_BIAS):
+            added = self.bias(0, gate)
+            value = f"{value} + {f'({added} + {self.bias(1, gate)})' if whole else added}"
+        return self.text.let(value)
+
+    def gate(self, number: int, total: str) -> str:
+        """A variable with activation `number` of a sum, which is clipped first."""
+        if self.op.clip is not None:
+            low, high = (scalar.constant(bound, self.wide) for bound in (-self.op.clip, self.op.clip))
+            total = f"tl.minimum(tl.maximum({total}, {low}), {high})"
+        return self.function(number, self.text.let(total))
+
+    def function(self, number: int, value: str) -> str:
+        """A variable with activation `number` of the direction at hand."""
+        op, count = self.op, len(self.op.activations) // self.op.directions
+        texts = [
+            activation_text(op.activations[place], value, op.alphas[place], op.betas[place], self.wide)
+            for place in range(number, len(op.activations), count)
+        ]
+        return self.text.let(texts[0] if len(set(texts)) == 1 else f"tl.where(direction == 0, {texts[0]}, {texts[1]})")
+
+    def finish(self, h: str, old: str) -> None:
+        """The tile's new h, where the sequence goes on."""
+        self._keep("(1 - now)", self.text.let(f"tl.where(running, {h}, {old})"))
+        place = f"((at * {self.op.directions} + direction) * batch + b) * hidden + k"
+        self.k.put(place, self.text.let(f"tl.where(running, {h}, 0.0).to({self.kind})"))
+
+    def peephole(self, number: int) -> str:
+        """What a gate sees of c, as a factor; empty where it sees none."""
+        if not self.k.has(_PEEPHOLES):
+            return ""
+        return self.k.load(_PEEPHOLES, f"(direction * 3 + {number}) * hidden + k", "k < hidden")
+
+    def rnn(self) -> None:
+        """One gate."""
+
+        def body() -> None:
+            (product,) = self.products("now", range(1))
+            self.finish(self.gate(0, f"{self.share(0)} + {product}"), self._kept("now"))
+
+        self.tiles(body)
+
+    def lstm(self) -> None:
+        """Gates in the order i o f c."""
+        self.tiles(self._lstm_tile)
+
+    def _lstm_tile(self) -> None:
+        i, o, f, cell = (f"{self.share(n)} + {p}" for n, p in enumerate(self.products("now", range(4))))
+        old = self._kept("2")
+        if self.k.has(_PEEPHOLES):
+            i, f = f"{i} + {self.peephole(0)} * {old}", f"{f} + {self.peephole(2)} * {old}"
+        opened = self.gate(0, i)
+        forgotten = f"(1.0 - {opened})" if self.op.input_forget else self.gate(0, f)
+        new = self.text.let(f"{forgotten} * {old} + {opened} * {self.gate(1, cell)}")
+        if self.k.has(_PEEPHOLES):
+            o = f"{o} + {self.peephole(1)} * {new}"
+        self._keep("2", self.text.let(f"tl.where(running, {new}, {old})"))
+        self.finish(self.text.let(f"{self.gate(0, o)} * {self.function(2, new)}"), self._kept("now"))
+
+    def gru(self) -> None:
+        """Gates in the order z r h."""
+        if self.op.linear_before_reset:
+            self.tiles(self._gru_tile)
+            return
+        self.tiles(self._gru_gates)
+        self.text.line("tl.debug_barrier()")
+        self.tiles(self._gru_candidate)
+
+    def _gru_tile(self) -> None:
+        z, r, h = self.products("now", range(3))
+        update, reset = self.gate(0, f"{self.share(0)} + {z}"), self.gate(0, f"{self.share(1)} + {r}")
+        self._gru_end(update, f"{reset} * ({h} + {self.bias(1, 2)})" if self.k.has(_BIAS) else f"{reset} * {h}")
+
+    def _gru_gates(self) -> None:
+        z, r = self.products("now", range(2))
+        update, reset = self.gate(0, f"{self.share(0)} + {z}"), self.gate(0, f"{self.share(1)} + {r}")
+        self._keep("3", update)
+        self._keep("2", self.text.let(f"{reset} * {self._kept('now')}"))
+
+    def _gru_candidate(self) -> None:
+        (h,) = self.products("2", range(2, 3))
+        self._gru_end(self._kept("3"), f"({h} + {self.bias(1, 2)})" if self.k.has(_BIAS) else h)
+
+    def _gru_end(self, update: str, recurrent: str) -> None:
+        candidate = self.gate(1, f"{self.share(2, whole=False)} + {recurrent}")
+        old = self._kept("now")
+        self.finish(self.text.let(f"(1.0 - {update}) * {candidate} + {update} * {old}"), old)
+
+
+_CELLS: Final[Mapping[str, Callable[[_Layer], None]]] = {"rnn": _Layer.rnn, "gru": _Layer.gru, "lstm": _Layer.lstm}
