@@ -67,7 +67,8 @@ def check(main: Module, arguments: list[np.ndarray], note: str, symbols: dict[st
 
 @pytest.mark.parametrize("name", OPS)
 def test_kernels_agree_with_the_interpreter(name: str) -> None:
-    held = [run(name, number) for number in range(SAMPLES)]
+    slow = name == "cumulative"  # Triton interprets a scan element by element
+    held = [run(name, number) for number in range(1 if slow else SAMPLES)]
     assert any(held)
 
 

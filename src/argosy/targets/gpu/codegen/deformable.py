@@ -25,24 +25,23 @@ def deformable_kernel(module: Module) -> Kernel:
     kind = scalar.compute_type(x.dtype)
     spatial, window = x.shape[2:], weight.shape[2:]
     rank = len(spatial)
+    sizes = [text.dim(size) for size in spatial]
     kernel.items(product(result.shape))
     image, output, *out = kernel.counters("i", result.shape, "o")
-    if not isinstance(result.shape[1], int) or result.shape[1] == 1:
-        output = f"({output} + 0)"
     text.line(f"places, taps = {kernel.count(result.shape[2:])}, {kernel.count(window)}")
     text.line(f"channels, inner = {kernel.dim(0, 1)}, {kernel.dim(1, 1)}")
     text.line(f"group = {output} // ({kernel.dim(1, 0)} // {op.group})")
     text.line("spot = i % places")
     kernel.zeros("total", kind)
     with contextlib.ExitStack() as stack:
-        for axis, size in enumerate(window):
-            stack.enter_context(text.block(f"for k{axis} in range(0, {text.dim(size)}):"))
+        for axis, extent in enumerate(window):
+            stack.enter_context(text.block(f"for k{axis} in range(0, {text.dim(extent)}):"))
         stack.enter_context(text.block("for c in range(0, inner):"))
         text.line(f"tap = {_flat([f'k{axis}' for axis in range(rank)], [text.dim(size) for size in window])}")
         text.line("channel = group * inner + c")
         text.line(f"row = ({image} * {op.offset_group} + channel // (channels // {op.offset_group})) * taps + tap")
         for axis in range(rank):
-            size = text.dim(spatial[axis])
+            size = sizes[axis]
             start = f"{out[axis]} * {op.strides[axis]} + k{axis} * {op.dilations[axis]} - {text.dim(op.pads[axis])}"
             place = text.let(f"({start}).to({kind}) + {kernel.load(2, f'(row * {rank} + {axis}) * places + spot')}")
             # far outside all places are alike
@@ -56,7 +55,7 @@ def deformable_kernel(module: Module) -> Kernel:
             stack.enter_context(text.block(f"for u{axis} in range(0, 2):"))
         text.line(f"source, share, known = {image} * channels + channel, {filters}, inside")
         for axis in range(rank):
-            size = text.dim(spatial[axis])
+            size = sizes[axis]
             text.line(f"c{axis} = f{axis}.to({text.index_type}) + u{axis}")
             text.line(f"share = share * tl.where(u{axis} == 1, q{axis} - f{axis}, 1 - (q{axis} - f{axis}))")
             text.line(f"known = known & (c{axis} >= 0) & (c{axis} < {size})")

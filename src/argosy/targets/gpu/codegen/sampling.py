@@ -93,7 +93,7 @@ def _tap(kernel: OpKernel, op: GridSample, axis: int, size: str, points: DType) 
         text.line(f"at{axis} = base{axis} + {tap} - 1")
         distance = f"tl.abs(part{axis} + 1.0 - {tap})"
         text.line(f"weight{axis} = cubic_weight({distance}, {_CUBIC_A}).to({scalar.compute_type(points)})")
-    known = f"known{axis} & ({size} > 0)" if not size.isdigit() else f"known{axis}"
+    known = f"known{axis} & ({size} + i * 0 > 0)" if not size.isdigit() else f"known{axis}"
     if op.padding == "zeros":
         known = f"{known} & (at{axis} >= 0) & (at{axis} < {size})"
     elif op.padding == "reflection":
