@@ -10,7 +10,7 @@ import inspect
 import linecache
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 from unittest import mock
 
@@ -24,7 +24,7 @@ from argosy.ir.op import Env
 from argosy.ir.program import Program
 from argosy.options import CompileOptions
 from argosy.passes.manager import PassManager
-from argosy.runtime.gpu.device import DeviceInfo
+from argosy.runtime.gpu.discovery import DeviceInfo
 from argosy.runtime.gpu.executor import DeviceExecutor
 from argosy.runtime.memory import address_of
 from argosy.targets.gpu import variant
@@ -102,16 +102,38 @@ def _compiled(
 
 
 class InterpretedDevice:
-    """Memory of this process, and kernels that Triton interprets. Graphs are lists of launches."""
+    """Memory of this process, and kernels that Triton interprets. Graphs are lists of work."""
 
     def __init__(self) -> None:
         self._blocks: dict[int, NDArray[np.uint8]] = {}
+        self._modules: dict[int, bytes] = {}
         self._functions: dict[int, Any] = {}
         self._graph: list[tuple[Any, ...]] | None = None
         self._graphs: dict[int, list[tuple[Any, ...]]] = {}
         self.info = DeviceInfo("cuda", 0, "Triton's interpreter", "sm_90", 1, 1 << 40, 13000, "")
 
-    def enter(self) -> None:
+    def enter(self) -> int:
+        return 0
+
+    def leave(self, before: int) -> None:
+        pass
+
+    def allocate_host(self, size: int) -> NDArray[np.uint8]:
+        return np.full(size, 0xCD, np.uint8)
+
+    def free_host(self, memory: NDArray[np.uint8]) -> None:
+        pass
+
+    def create_event(self) -> int:
+        return 1
+
+    def destroy_event(self, event: int) -> None:
+        pass
+
+    def record(self, event: int, stream: int) -> None:
+        pass
+
+    def wait(self, stream: int, event: int) -> None:
         pass
 
     def allocate(self, size: int) -> int:
@@ -130,22 +152,29 @@ class InterpretedDevice:
         pass
 
     def upload(self, address: int, source: NDArray[Any], stream: int) -> None:
-        ctypes.memmove(address, address_of(source), source.nbytes)
+        self._do(ctypes.memmove, address, source, source.nbytes)
 
     def download(self, target: NDArray[Any], address: int, stream: int) -> None:
-        ctypes.memmove(address_of(target), address, target.nbytes)
+        self._do(ctypes.memmove, target, address, target.nbytes)
 
     def copy(self, target: int, source: int, size: int, stream: int) -> None:
-        ctypes.memmove(target, source, size)
+        self._do(ctypes.memmove, target, source, size)
 
     def fill(self, address: int, size: int, stream: int) -> None:
-        ctypes.memset(address, 0, size)
+        self._do(ctypes.memset, address, 0, size)
 
     def synchronize(self, stream: int) -> None:
         pass
 
-    def load(self, code: bytes, entry: str, shared: int) -> int:
-        text, types = code.split(_SEPARATOR)
+    def load(self, code: bytes) -> int:
+        self._modules[len(self._modules) + 1] = code
+        return len(self._modules)
+
+    def unload(self, module: int) -> None:
+        pass
+
+    def function(self, module: int, entry: str, shared: int) -> int:
+        text, types = self._modules[module].split(_SEPARATOR)
         name = f"<{entry}>"
         source = text.decode()
         linecache.cache[name] = (len(source), None, source.splitlines(True), name)
@@ -158,9 +187,16 @@ class InterpretedDevice:
     def launch(
         self, function: int, grid: Sequence[int], block: Sequence[int], shared: int, stream: int, parameters: bytes
     ) -> None:
+        self._do(self._launch, function, grid, parameters)
+
+    def _do(self, work: Callable[..., Any], *arguments: Any) -> None:
+        """Do work, or remember it where it is captured."""
         if self._graph is not None:
-            self._graph.append((function, grid, parameters))
+            self._graph.append((work, arguments))
             return
+        work(*(address_of(each) if isinstance(each, np.ndarray) else each for each in arguments))
+
+    def _launch(self, function: int, grid: Sequence[int], parameters: bytes) -> None:
         kernel, types = self._functions[function]
         args = []
         offset = 0
@@ -184,8 +220,8 @@ class InterpretedDevice:
         return len(self._graphs)
 
     def launch_graph(self, graph: int, stream: int) -> None:
-        for function, grid, parameters in self._graphs[graph]:
-            self.launch(function, grid, (), 0, stream, parameters)
+        for work, arguments in self._graphs[graph]:
+            self._do(work, *arguments)
 
     def destroy_graph(self, graph: int) -> None:
         pass

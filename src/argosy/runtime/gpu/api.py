@@ -11,7 +11,21 @@ from ctypes import POINTER, c_char_p, c_int, c_size_t, c_ubyte, c_uint, c_ulongl
 from dataclasses import dataclass
 from typing import Any, Final
 
-__all__ = ["ATTRIBUTES", "FUNCTIONS", "Api", "DriverError", "Function"]
+from argosy.errors import DeviceError
+
+__all__ = [
+    "ARCH_BYTES",
+    "ARCH_PLACE",
+    "ATTRIBUTES",
+    "CONSTANTS",
+    "FUNCTIONS",
+    "PROPERTIES",
+    "PROPERTIES_BYTES",
+    "Api",
+    "Constant",
+    "DriverError",
+    "Function",
+]
 
 _Handle = c_void_p
 _Address = c_ulonglong
@@ -36,8 +50,10 @@ FUNCTIONS: Final = (
     Function("device_name", "cuDeviceGetName", "hipDeviceGetName", (c_char_p, c_int, c_int)),
     Function("device_memory", "cuDeviceTotalMem_v2", "hipDeviceTotalMem", (POINTER(c_size_t), c_int)),
     Function("attribute", "cuDeviceGetAttribute", "hipDeviceGetAttribute", (POINTER(c_int), c_int, c_int)),
+    Function("free_memory", "cuMemGetInfo_v2", "hipMemGetInfo", (POINTER(c_size_t), POINTER(c_size_t))),
     Function("pci_id", "cuDeviceGetPCIBusId", "hipDeviceGetPCIBusId", (c_char_p, c_int, c_int)),
     Function("retain_context", "cuDevicePrimaryCtxRetain", "hipDevicePrimaryCtxRetain", (_Out, c_int)),
+    Function("context", "cuCtxGetCurrent", "hipCtxGetCurrent", (_Out,)),
     Function("set_context", "cuCtxSetCurrent", "hipCtxSetCurrent", (_Handle,)),
     Function("allocate", "cuMemAlloc_v2", "hipMalloc", (POINTER(_Address), c_size_t)),
     Function("free", "cuMemFree_v2", "hipFree", (_Address,)),
@@ -49,6 +65,11 @@ FUNCTIONS: Final = (
     Function("fill", "cuMemsetD8Async", "hipMemsetD8Async", (_Address, c_ubyte, c_size_t, _Handle)),
     Function("create_stream", "cuStreamCreate", "hipStreamCreateWithFlags", (_Out, c_uint)),
     Function("destroy_stream", "cuStreamDestroy_v2", "hipStreamDestroy", (_Handle,)),
+    Function("create_event", "cuEventCreate", "hipEventCreateWithFlags", (_Out, c_uint)),
+    Function("destroy_event", "cuEventDestroy_v2", "hipEventDestroy", (_Handle,)),
+    Function("record_event", "cuEventRecord", "hipEventRecord", (_Handle, _Handle)),
+    Function("wait_event", "cuStreamWaitEvent", "hipStreamWaitEvent", (_Handle, _Handle, c_uint)),
+    Function("synchronize_event", "cuEventSynchronize", "hipEventSynchronize", (_Handle,)),
     Function("synchronize", "cuStreamSynchronize", "hipStreamSynchronize", (_Handle,)),
     Function("load_module", "cuModuleLoadData", "hipModuleLoadData", (_Out, c_char_p)),
     Function("unload_module", "cuModuleUnload", "hipModuleUnload", (_Handle,)),
@@ -68,38 +89,72 @@ FUNCTIONS: Final = (
     Function("destroy_executable", "cuGraphExecDestroy", "hipGraphExecDestroy", (_Handle,)),
 )  # fmt: skip
 
+PROPERTIES: Final = Function("properties", "", "hipGetDevicePropertiesR0600", (c_void_p, c_int))
+"""What HIP alone has: a structure of `PROPERTIES_BYTES`, with the arch's name in `ARCH_BYTES` from `ARCH_PLACE` on."""
+PROPERTIES_BYTES: Final = 1472
+ARCH_PLACE: Final = 1160
+ARCH_BYTES: Final = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A number of the two interfaces, with its names there."""
+
+    cuda: int
+    hip: int
+    cuda_name: str
+    hip_name: str
+
+    def of(self, kind: str) -> int:
+        """The number in one of them."""
+        return self.cuda if kind == "cuda" else self.hip
+
+
 ATTRIBUTES: Final = {
-    # what it is: its number in CUdevice_attribute, and in hipDeviceAttribute_t
-    "units": (16, 63),
-    "major": (75, 23),
-    "minor": (76, 61),
-    "warp": (10, 87),
-    "shared_memory": (97, 74),
-    "threads_per_block": (1, 56),
+    "units": Constant(16, 63, "CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT", "hipDeviceAttributeMultiprocessorCount"),
+    "wave": Constant(10, 87, "CU_DEVICE_ATTRIBUTE_WARP_SIZE", "hipDeviceAttributeWarpSize"),
+    "major": Constant(
+        75, 23, "CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR", "hipDeviceAttributeComputeCapabilityMajor"
+    ),
+    "minor": Constant(
+        76, 61, "CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR", "hipDeviceAttributeComputeCapabilityMinor"
+    ),
 }
-_SHARED_MEMORY: Final = 8
-"""CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES and its twin."""
-_ENDS: Final = {"cuda": 0, "hip": 3}
-"""What ends the list of launch options."""
+"""What devices are asked for."""
+CONSTANTS: Final = {
+    "shared_memory": Constant(
+        8, 8, "CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES", "hipFuncAttributeMaxDynamicSharedMemorySize"
+    ),
+    "parameters": Constant(1, 1, "CU_LAUNCH_PARAM_BUFFER_POINTER", "HIP_LAUNCH_PARAM_BUFFER_POINTER"),
+    "parameter_bytes": Constant(2, 2, "CU_LAUNCH_PARAM_BUFFER_SIZE", "HIP_LAUNCH_PARAM_BUFFER_SIZE"),
+    "launch_end": Constant(0, 3, "CU_LAUNCH_PARAM_END", "HIP_LAUNCH_PARAM_END"),
+    "non_blocking": Constant(1, 1, "CU_STREAM_NON_BLOCKING", "hipStreamNonBlocking"),
+    "no_timing": Constant(2, 2, "CU_EVENT_DISABLE_TIMING", "hipEventDisableTiming"),
+    "thread_local": Constant(1, 1, "CU_STREAM_CAPTURE_MODE_THREAD_LOCAL", "hipStreamCaptureModeThreadLocal"),
+    "out_of_memory": Constant(2, 2, "CUDA_ERROR_OUT_OF_MEMORY", "hipErrorDeviceMemoryError"),
+}
+"""What functions are told, and tell."""
 
 
 class Api:
-    """The functions of one driver library, each raising RuntimeError with the driver's own words."""
+    """The functions of one driver library, each raising DriverError with the driver's own words."""
 
     def __init__(self, kind: str, library: ctypes.CDLL) -> None:
         self.kind = kind
         self._library = library
         self._functions: dict[str, Any] = {}
-        for row in FUNCTIONS:
-            function = library[row.cuda if kind == "cuda" else row.hip]
-            function.restype, function.argtypes = c_int, row.arguments
-            self._functions[row.name] = function
+        for row in (*FUNCTIONS, PROPERTIES):
+            name = row.cuda if kind == "cuda" else row.hip
+            if name:
+                function = library[name]
+                function.restype, function.argtypes = c_int, row.arguments
+                self._functions[row.name] = function
 
     def call(self, name: str, *arguments: Any) -> None:
         """Call a function. Raises DriverError where it gives an error code."""
         code = self._functions[name](*arguments)
         if code:
-            raise DriverError(name, code, self._words(code))
+            raise DriverError(name, code, self._words(code), out_of_memory=code == self.constant("out_of_memory"))
 
     def made(self, name: str, *arguments: Any) -> int:
         """Call a function whose first argument receives a handle; the handle."""
@@ -122,20 +177,15 @@ class Api:
         self._library["cuGetErrorString"](c_int(code), ctypes.byref(words))
         return (words.value or b"").decode()
 
-    @property
-    def launch_end(self) -> int:
-        """What ends the list of launch options."""
-        return _ENDS[self.kind]
-
-    def allow_shared_memory(self, function: int, size: int) -> None:
-        """Let a kernel have more shared memory than all devices have."""
-        self.call("set_function_attribute", function, _SHARED_MEMORY, size)
+    def constant(self, name: str) -> int:
+        """One of CONSTANTS in this interface."""
+        return CONSTANTS[name].of(self.kind)
 
 
-class DriverError(Exception):
+class DriverError(DeviceError):
     """A driver function gave an error code."""
 
-    def __init__(self, function: str, code: int, words: str) -> None:
-        super().__init__(f"{function}: {words or 'no words for it'} (error {code})")
+    def __init__(self, function: str, code: int, words: str, *, out_of_memory: bool = False) -> None:
+        super().__init__(f"the driver's {function}: {words or 'no words for it'} (error {code})")
         self.code = code
-        self.is_out_of_memory = code == 2
+        self.is_out_of_memory = out_of_memory

@@ -1,50 +1,26 @@
-"""Devices: what the drivers report, and one device with its context, memory, code, launches and graphs."""
+"""One device with its context, memory, code, launches and graphs."""
 
 from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from ctypes import c_size_t, c_ulonglong, c_void_p
-from dataclasses import dataclass
+from ctypes import c_size_t, c_ubyte, c_ulonglong, c_void_p
 from functools import lru_cache
-from pathlib import Path
 from typing import Any, Final, Protocol
 
+import numpy as np
 from numpy.typing import NDArray
 
 from argosy.errors import DeviceError
-from argosy.options import rocm_folder
-from argosy.runtime.gpu.api import ATTRIBUTES, Api, DriverError
+from argosy.runtime.forking import survive_forks
+from argosy.runtime.gpu.api import Api, DriverError
+from argosy.runtime.gpu.discovery import DeviceInfo, driver
 from argosy.runtime.memory import address_of
 
-__all__ = ["Device", "DeviceInfo", "GpuDevice", "devices", "open_device"]
+__all__ = ["Device", "DeviceMemoryError", "GpuDevice", "open_device"]
 
-_LIBRARIES: Final = {
-    "cuda": ("libcuda.so.1", "nvcuda.dll"),
-    "hip": ("libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so", "amdhip64_7.dll", "amdhip64_6.dll"),
-}
-_ROCM: Final = ("/opt/rocm",)
-_NON_BLOCKING: Final = 1
-_THREAD_LOCAL: Final = 1
 _SMALL_SHARED: Final = 48 * 1024
 """Shared memory that a kernel has without asking."""
-
-
-@dataclass(frozen=True, slots=True)
-class DeviceInfo:
-    """A device as its driver reports it: `kind` is cuda or hip, `arch` is spelled as the manifest does.
-
-    `memory` is in bytes, `driver` the newest interface version that the driver has (CUDA: 1000 * major + 10 * minor).
-    """
-
-    kind: str
-    index: int
-    name: str
-    arch: str
-    units: int
-    memory: int
-    driver: int
-    pci: str
 
 
 class Device(Protocol):
@@ -55,8 +31,12 @@ class Device(Protocol):
         """What it is."""
         ...
 
-    def enter(self) -> None:
-        """Make it the one that this thread's calls are for."""
+    def enter(self) -> int:
+        """Make it the one that this thread's calls are for; what `leave` needs to make that undone."""
+        ...
+
+    def leave(self, before: int) -> None:
+        """Give this thread back what it had before `enter`."""
         ...
 
     def allocate(self, size: int) -> int:
@@ -65,6 +45,14 @@ class Device(Protocol):
 
     def free(self, address: int) -> None:
         """Give memory back."""
+        ...
+
+    def allocate_host(self, size: int) -> NDArray[np.uint8]:
+        """Memory of the host that copies reach without a detour."""
+        ...
+
+    def free_host(self, memory: NDArray[np.uint8]) -> None:
+        """Give memory of the host back."""
         ...
 
     def create_stream(self) -> int:
@@ -95,8 +83,32 @@ class Device(Protocol):
         """Wait for all work of a queue."""
         ...
 
-    def load(self, code: bytes, entry: str, shared: int) -> int:
-        """The kernel `entry` of a code object, which may take that much shared memory."""
+    def create_event(self) -> int:
+        """A mark to put into queues."""
+        ...
+
+    def destroy_event(self, event: int) -> None:
+        """Give a mark back."""
+        ...
+
+    def record(self, event: int, stream: int) -> None:
+        """Put a mark behind the work of a queue."""
+        ...
+
+    def wait(self, stream: int, event: int) -> None:
+        """Let later work of a queue wait for a mark."""
+        ...
+
+    def load(self, code: bytes) -> int:
+        """A module with the kernels of a code object."""
+        ...
+
+    def unload(self, module: int) -> None:
+        """Give a module back."""
+        ...
+
+    def function(self, module: int, entry: str, shared: int) -> int:
+        """A kernel of a module, which may take that much shared memory."""
         ...
 
     def launch(
@@ -122,45 +134,84 @@ class Device(Protocol):
         ...
 
 
+class DeviceMemoryError(DeviceError):
+    """There is not enough memory on a device: `size` bytes were asked for, `free` are."""
+
+    def __init__(self, name: str, size: int, free: int) -> None:
+        super().__init__(
+            f"{size} bytes of memory were asked for on {name}, {free} are free",
+            hint="run with smaller sizes or fewer runs at once (max_concurrency), or free memory there",
+        )
+
+
 class GpuDevice:
     """A device behind libcuda or libamdhip64, by its primary context, which other libraries of the process share."""
 
     def __init__(self, api: Api, info: DeviceInfo) -> None:
         self._api = api
         self._info = info
-        self._context = api.made("retain_context", info.index)
-        self._modules: dict[bytes, int] = {}
+        self._context = api.made("retain_context", api.number("device", info.index))
+        self._is_forked = False
+        survive_forks(self)
+
+    def after_fork(self) -> None:
+        """See `Survivor`: drivers of GPUs don't work in a child."""
+        self._is_forked = True
 
     @property
     def info(self) -> DeviceInfo:
         """See `Device`."""
         return self._info
 
-    def enter(self) -> None:
+    def enter(self) -> int:
         """See `Device`."""
-        self._api.call("set_context", self._context)
+        if self._is_forked:
+            raise DeviceError(
+                f"{self._info.name} was opened before this process was forked, and its driver does not work in a child",
+                hint="start processes by spawn, or open the first session in the child",
+            )
+        before = self._api.made("context")
+        if before != self._context:
+            self._api.call("set_context", self._context)
+        return before
+
+    def leave(self, before: int) -> None:
+        """See `Device`."""
+        if before != self._context:
+            self._api.call("set_context", before)
 
     def allocate(self, size: int) -> int:
         """See `Device`."""
         address = c_ulonglong()
         try:
-            self._api.call("allocate", ctypes.byref(address), c_size_t(max(size, 1)))
+            self._api.call("allocate", ctypes.byref(address), max(size, 1))
         except DriverError as error:
             if not error.is_out_of_memory:
                 raise
-            raise DeviceError(
-                f"{size} bytes of memory are not free on {self._info.name}",
-                hint="run with smaller sizes or fewer runs at once (max_concurrency), or free memory there",
-            ) from None
+            raise DeviceMemoryError(self._info.name, size, self._free_memory()) from None
         return address.value
+
+    def _free_memory(self) -> int:
+        free, total = c_size_t(), c_size_t()
+        self._api.call("free_memory", ctypes.byref(free), ctypes.byref(total))
+        return free.value
 
     def free(self, address: int) -> None:
         """See `Device`."""
         self._api.call("free", address)
 
+    def allocate_host(self, size: int) -> NDArray[np.uint8]:
+        """See `Device`."""
+        address = self._api.made("allocate_host", max(size, 1), 0)
+        return np.ctypeslib.as_array((c_ubyte * size).from_address(address))
+
+    def free_host(self, memory: NDArray[np.uint8]) -> None:
+        """See `Device`."""
+        self._api.call("free_host", address_of(memory))
+
     def create_stream(self) -> int:
         """See `Device`."""
-        return self._api.made("create_stream", _NON_BLOCKING)
+        return self._api.made("create_stream", self._api.constant("non_blocking"))
 
     def destroy_stream(self, stream: int) -> None:
         """See `Device`."""
@@ -186,38 +237,62 @@ class GpuDevice:
         """See `Device`."""
         self._api.call("synchronize", stream)
 
-    def load(self, code: bytes, entry: str, shared: int) -> int:
+    def create_event(self) -> int:
         """See `Device`."""
-        module = self._modules.get(code)
-        if module is None:
-            text = code if code.endswith(b"\0") else code + b"\0"
-            module = self._modules[code] = self._api.made("load_module", text)
+        return self._api.made("create_event", self._api.constant("no_timing"))
+
+    def destroy_event(self, event: int) -> None:
+        """See `Device`."""
+        self._api.call("destroy_event", event)
+
+    def record(self, event: int, stream: int) -> None:
+        """See `Device`."""
+        self._api.call("record_event", event, stream)
+
+    def wait(self, stream: int, event: int) -> None:
+        """See `Device`."""
+        self._api.call("wait_event", stream, event, 0)
+
+    def load(self, code: bytes) -> int:
+        """See `Device`."""
+        return self._api.made("load_module", code if code.endswith(b"\0") else code + b"\0")
+
+    def unload(self, module: int) -> None:
+        """See `Device`."""
+        self._api.call("unload_module", module)
+
+    def function(self, module: int, entry: str, shared: int) -> int:
+        """See `Device`."""
         function = self._api.made("function", module, entry.encode())
         if shared > _SMALL_SHARED:
-            self._api.allow_shared_memory(function, shared)
+            self._api.call("set_function_attribute", function, self._api.constant("shared_memory"), shared)
         return function
 
     def launch(
         self, function: int, grid: Sequence[int], block: Sequence[int], shared: int, stream: int, parameters: bytes
     ) -> None:
         """See `Device`."""
-        block_ = ctypes.create_string_buffer(parameters, len(parameters))
-        size = c_size_t(len(parameters))
-        words = (c_void_p * 5)(1, ctypes.addressof(block_), 2, ctypes.addressof(size), self._api.launch_end or None)
+        held, size = ctypes.create_string_buffer(parameters, len(parameters)), c_size_t(len(parameters))
+        number = self._api.constant
+        words = (c_void_p * 5)(
+            number("parameters"), ctypes.addressof(held), number("parameter_bytes"), ctypes.addressof(size),
+            number("launch_end") or None,
+        )  # fmt: skip
         self._api.call("launch", function, *grid, *block, shared, stream, None, words)
 
     def begin_capture(self, stream: int) -> None:
         """See `Device`."""
-        self._api.call("begin_capture", stream, _THREAD_LOCAL)
+        self._api.call("begin_capture", stream, self._api.constant("thread_local"))
 
     def end_capture(self, stream: int) -> int:
         """See `Device`."""
         captured = c_void_p()
         self._api.call("end_capture", stream, ctypes.byref(captured))
         graph = captured.value or 0
-        executable = self._api.made("instantiate", graph, 0)
-        self._api.call("destroy_graph", graph)
-        return executable
+        try:
+            return self._api.made("instantiate", graph, 0)
+        finally:
+            self._api.call("destroy_graph", graph)
 
     def launch_graph(self, graph: int, stream: int) -> None:
         """See `Device`."""
@@ -228,78 +303,10 @@ class GpuDevice:
         self._api.call("destroy_executable", graph)
 
 
-@lru_cache(maxsize=2)
-def api(kind: str) -> Api | None:
-    """The driver library of a kind, initialised; None where there is none or it finds no device."""
-    for name in (*_under_rocm(kind), *_LIBRARIES[kind]):
-        try:
-            found = Api(kind, ctypes.CDLL(name))
-            found.call("init", 0)
-        except (OSError, AttributeError, DriverError):
-            continue
-        return found
-    return None
-
-
-def _under_rocm(kind: str) -> list[str]:
-    if kind != "hip":
-        return []
-    folders = [rocm_folder(), *_ROCM]
-    return [str(path) for folder in folders if folder for path in sorted(Path(folder, "lib").glob("libamdhip64.so*"))]
-
-
-@lru_cache(maxsize=1)
-def devices() -> tuple[DeviceInfo, ...]:
-    """Every GPU that the drivers report."""
-    return tuple(info for kind in ("cuda", "hip") for info in _reported(kind))
-
-
-def _reported(kind: str) -> list[DeviceInfo]:
-    found = api(kind)
-    if found is None:
-        return []
-    try:
-        count, driver = found.number("device_count"), found.number("driver_version")
-        return [_info(found, kind, index, driver) for index in range(count)]
-    except DriverError:
-        return []
-
-
-def _info(found: Api, kind: str, index: int, driver: int) -> DeviceInfo:
-    number = found.number("device", index)
-    name, pci = ctypes.create_string_buffer(256), ctypes.create_string_buffer(64)
-    found.call("device_name", name, 256, number)
-    found.call("pci_id", pci, 64, number)
-    memory = c_size_t()
-    found.call("device_memory", ctypes.byref(memory), number)
-    place = 0 if kind == "cuda" else 1
-    about = {what: found.number("attribute", rows[place], number) for what, rows in ATTRIBUTES.items()}
-    arch = f"sm_{about['major']}{about['minor']}" if kind == "cuda" else _amd_arch(index)
-    return DeviceInfo(kind, index, name.value.decode(), arch, about["units"], memory.value, driver, pci.value.decode())
-
-
-_KFD: Final = Path("/sys/class/kfd/kfd/topology/nodes")
-
-
-def _amd_arch(index: int) -> str:
-    """The arch of an AMD GPU, from the kernel driver's topology: 10000 * major + 100 * minor + stepping."""
-    versions = []
-    for node in sorted(_KFD.glob("*"), key=lambda path: int(path.name) if path.name.isdigit() else 0):
-        text = (node / "properties").read_text(encoding="ascii") if (node / "properties").is_file() else ""
-        fields = dict(line.split(None, 1) for line in text.splitlines() if " " in line)
-        version = int(fields.get("gfx_target_version", 0))
-        if version:
-            versions.append(version)
-    if index >= len(versions):
-        return ""
-    major, minor, stepping = versions[index] // 10000, versions[index] // 100 % 100, versions[index] % 100
-    return f"gfx{major}{minor:x}{stepping:x}"
-
-
 @lru_cache(maxsize=16)
 def open_device(info: DeviceInfo) -> GpuDevice:
     """The device that `info` is about. Raises DeviceError where its driver refuses."""
-    found = api(info.kind)
+    found = driver(info.kind).api
     if found is None:
         raise DeviceError(f"the driver of {info.name} is gone")
     try:

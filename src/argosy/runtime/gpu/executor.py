@@ -8,8 +8,11 @@ from __future__ import annotations
 
 from collections import OrderedDict, deque
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import partial
 from threading import Lock
 from typing import Any, Final
+from weakref import finalize
 
 import numpy as np
 
@@ -22,10 +25,13 @@ from argosy.ir.interpreter import Observer, bind_symbols
 from argosy.ir.op import Env
 from argosy.ir.types import type_symbols
 from argosy.runtime.buffers import BufferTable, Sizes
+from argosy.runtime.gpu.api import DriverError
 from argosy.runtime.gpu.device import Device
 from argosy.runtime.gpu.faults import may_fail
 from argosy.runtime.gpu.layout import DeviceFrame, DeviceHoldings, DeviceLayout, DeviceWorkspace
 from argosy.runtime.gpu.run import DeviceRun
+from argosy.runtime.gpu.staged import Staging, staged_launches
+from argosy.runtime.gpu.store import DeviceStore
 from argosy.runtime.nodes import build_nodes
 from argosy.runtime.shapes import bind_shapes
 
@@ -50,6 +56,8 @@ class _Body:
         given: Sequence[int] = (),
     ) -> None:
         self.nodes = build_nodes(blocks, table, decoder, where, launches=True)
+        self.staged_launches = staged_launches(self.nodes, table, given, kept, on_device) if given else None
+        self._given, self._kept, self._on_device = given, kept, on_device
         self.staged = tuple(number for number in given if number in on_device)
         lives = lifetimes(plan.buffers, blocks, self.staged, kept)
         self._table = table
@@ -68,7 +76,8 @@ class _Body:
             for size in (*step.grid, *(getattr(argument, "value", 0) for argument in step.arguments))
             for name in table.sizes.symbols(size)
         }
-        self._key = sorted((every | set(self._symbols)) - table.late)
+        shown = frozenset[str]().union(*(table.type_symbols(number) for number in kept))
+        self._key = sorted((every | shown | set(self._symbols)) - table.late)
 
     def layout(self, symbols: Mapping[str, int]) -> DeviceLayout:
         """The layout for these values of the symbols."""
@@ -81,7 +90,13 @@ class _Body:
                 [life.end for life in self._lives.values()],
                 _ALIGNMENT,
             )
-            found = DeviceLayout(dict(symbols), dict(zip(self._lives, placed.offsets, strict=True)), placed.size)
+            staging = (
+                Staging.of(self._table, symbols, self._given, self._kept, self._on_device)
+                if self.staged_launches
+                else None
+            )
+            offsets = dict(zip(self._lives, placed.offsets, strict=True))
+            found = DeviceLayout(dict(symbols), offsets, placed.size, staging)
             with self._lock:
                 self._layouts[key] = found
                 if len(self._layouts) > _LAYOUTS:
@@ -95,7 +110,6 @@ class DeviceExecutor:
     def __init__(self, plan: PlanRecord, decoder: Decoder, where: str, device: Device, code: Sequence[bytes]) -> None:
         self._plan = plan
         self._where = where
-        self._device = device
         self._sizes = Sizes(decoder, where)
         self._table = table = BufferTable(plan, decoder, self._sizes, where)
         self._declared = decode_symbols(plan.symbols)
@@ -105,54 +119,90 @@ class DeviceExecutor:
         launches = [step for step in steps if isinstance(step, LaunchStep)]
         self._on_device = frozenset(table[number].root for step in launches for number in (*step.reads, *step.writes))
         self._may_fail = [step for step in launches if may_fail(step)]
-        self._holdings = DeviceHoldings(device, initial=[None] * len(plan.buffers))
         self._workspaces: deque[DeviceWorkspace] = deque()
-        device.enter()
-        for step in launches:
-            key = (step.code, step.entry)
-            if key not in self._holdings.functions:
-                self._holdings.functions[key] = device.load(code[step.code], step.entry, step.shared)
-        self._body = self._made(plan.body, decoder, self._outputs, self._inputs)
-        self._hold(decoder)
-        for entry in plan.prepare:
-            self._prepare(self._made(entry.body, decoder, entry.results), entry.results)
+        store = self._device = DeviceStore(device)
+        store.on_shortage = partial(_end_all, self._workspaces)
+        self._holdings = DeviceHoldings(store, initial=[None] * len(plan.buffers))
+        before = store.enter()
+        try:
+            self._load(launches, code)
+            self._body = self._made(plan.body, decoder, self._outputs, self._inputs)
+            self._hold(decoder)
+            for entry in plan.prepare:
+                self._prepare(self._made(entry.body, decoder, entry.results), entry.results)
+        except BaseException:
+            store.release()
+            raise
+        finally:
+            store.leave(before)
+        finalize(self, store.release)
         self._binding = tuple(
             (number, table[binding.buffer].type, binding.name)
             for number, binding in enumerate(plan.inputs)
             if type_symbols(table[binding.buffer].type)
         )
 
+    def _load(self, launches: Sequence[LaunchStep], code: Sequence[bytes]) -> None:
+        modules: dict[int, int] = {}
+        functions = self._holdings.functions
+        for step in launches:
+            if step.code not in modules:
+                modules[step.code] = self._device.load(code[step.code])
+            if (step.code, step.entry) not in functions:
+                functions[step.code, step.entry] = self._device.function(modules[step.code], step.entry, step.shared)
+
     def _made(self, blocks: Sequence[Block], decoder: Decoder, kept: Sequence[int], given: Sequence[int] = ()) -> _Body:
         return _Body(blocks, self._plan, self._table, decoder, self._where, self._on_device, kept, given)
 
     @property
     def memory(self) -> int:
-        """Bytes of weights and prepared buffers on the device."""
-        return sum(self._table.bytes(root, {}) for root in self._holdings.resident)
+        """Bytes of device memory that are held now: weights, prepared buffers, arenas, scratch memory."""
+        return self._device.memory
 
     def run(self, arguments: Sequence[Any], env: Env, observe: Observer | None = None) -> tuple[Any, ...]:
         """Results for the arguments, both in the order of the model's inputs and outputs."""
         for number, kind, name in self._binding:
             bind_symbols(kind, arguments[number], env, name)
         bind_shapes(self._plan, arguments, env, self._sizes)
-        self._device.enter()
-        workspace = self._taken()
+        before = self._device.enter()
         try:
-            run = self._start(self._body, workspace, env, observe)
+            workspace = self._taken()
             try:
-                for number, argument in zip(self._inputs, arguments, strict=True):
-                    if self._table[number].root in self._on_device:
-                        self._check(number, argument, env)
-                    run.write(number, argument)
-                with np.errstate(all="ignore"):
-                    run.nodes(self._body.nodes)
-                results = tuple(run.kept(number) for number in self._outputs)
-            finally:
-                run.end()
-            run.check()
+                results = self._run(workspace, arguments, env, observe)
+            except DriverError as error:
+                with suppress(DriverError):
+                    workspace.end()  # what it was doing may not have ended
+                raise error.at(self._where) from None
+            except BaseException:
+                self._workspaces.append(workspace)
+                raise
+            self._workspaces.append(workspace)
             return results
         finally:
-            self._workspaces.append(workspace)
+            self._device.leave(before)
+
+    def _run(
+        self, workspace: DeviceWorkspace, arguments: Sequence[Any], env: Env, observe: Observer | None
+    ) -> tuple[Any, ...]:
+        body = self._body
+        run = self._start(body, workspace, env, observe)
+        for number, argument in zip(self._inputs, arguments, strict=True):
+            if self._table[number].root in self._on_device:
+                self._check(number, argument, env)
+        if body.staged_launches is not None and observe is None:
+            results = run.whole(body.nodes, body.staged_launches, arguments)
+            if results is not None:
+                return results
+        try:
+            for number, argument in zip(self._inputs, arguments, strict=True):
+                run.write(number, argument)
+            with np.errstate(all="ignore"):
+                run.nodes(body.nodes)
+            results = tuple(run.kept(number) for number in self._outputs)
+        finally:
+            run.end()
+        run.check()
+        return results
 
     def _check(self, number: int, argument: Any, env: Env) -> None:
         shape = self._table[number].shape(env.symbols)
@@ -180,7 +230,7 @@ class DeviceExecutor:
         """Get weights, and room for prepared buffers: on the device where kernels touch them, as arrays for others."""
         table, device = self._table, self._device
         stream = device.create_stream()
-        waiting: list[Any] = []
+        waiting: list[Any] = []  # what is copied must stay until it is
         for number, buffer in enumerate(self._plan.buffers):
             root = table[number].root
             if buffer.kind == "weight" and buffer.literal is not None:
@@ -210,3 +260,13 @@ class DeviceExecutor:
         run.end()
         run.check()
         workspace.end()
+
+
+def _end_all(workspaces: deque[DeviceWorkspace]) -> bool:
+    """Give back what waits for the next run; whether there was anything."""
+    ended = False
+    while workspaces:
+        with suppress(IndexError):
+            workspaces.pop().end()
+            ended = True
+    return ended

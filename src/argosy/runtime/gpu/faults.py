@@ -12,6 +12,7 @@ from typing import Final
 import numpy as np
 
 from argosy.artifact.plan import HiddenArgument, LaunchStep
+from argosy.errors import DeviceError
 from argosy.runtime.gpu.device import Device
 
 __all__ = ["FaultWords", "first_fault", "may_fail"]
@@ -31,9 +32,15 @@ class FaultWords:
         self.steps = steps
         self._places = {id(step): place for place, step in enumerate(steps)}
         self._device = device
-        self._held = np.zeros(len(steps), np.int64)
-        self._address = device.allocate(self._held.nbytes) if steps else 0
+        self._held = np.zeros(0, np.int64)
+        self._address = device.allocate(8 * len(steps)) if steps else 0
         if steps:
+            try:
+                self._held = device.allocate_host(8 * len(steps)).view(np.int64)
+            except DeviceError:
+                device.free(self._address)
+                raise
+            self._held[:] = 0
             device.fill(self._address, self._held.nbytes, stream)
 
     def address(self, step: LaunchStep) -> int:
@@ -59,6 +66,7 @@ class FaultWords:
         """Give the memory back."""
         if self.steps:
             self._device.free(self._address)
+            self._device.free_host(self._held.view(np.uint8))
 
 
 def first_fault(words: Iterable[int]) -> tuple[int, int, int] | None:

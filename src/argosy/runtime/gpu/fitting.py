@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from argosy.artifact.manifest import VariantRecord
-from argosy.runtime.gpu.device import DeviceInfo, devices
+from argosy.runtime.gpu.discovery import DeviceInfo, devices
 from argosy.runtime.gpu.families import GPU_FAMILIES
 
 __all__ = ["Fit", "fit"]

@@ -9,14 +9,20 @@ from __future__ import annotations
 import struct
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+import numpy as np
+
 from argosy.artifact.plan import HiddenArgument, LaunchStep, PointerArgument, ScalarArgument, ScratchArgument
-from argosy.errors import ArtifactError
+from argosy.errors import ArtifactError, DeviceError
 from argosy.runtime.buffers import BufferTable
-from argosy.runtime.gpu.device import Device
+from argosy.runtime.gpu.api import DriverError
 from argosy.runtime.gpu.faults import FaultWords
+from argosy.runtime.gpu.staged import Staging
+from argosy.runtime.gpu.store import DeviceStore
+from argosy.runtime.memory import Bytes
 
 __all__ = ["Bound", "DeviceFrame", "DeviceHoldings", "DeviceLayout", "DeviceWorkspace", "bind_launch"]
 
@@ -24,13 +30,14 @@ _FRAMES: Final = 16
 _FORMATS: Final = {"int32": "i", "int64": "q", "uint32": "I", "uint64": "Q", "float32": "f", "float64": "d"}
 _LONGEST: Final = 2**31 - 1
 _WIDEST: Final = 65535
+_NOTHING: Final[Bytes] = np.empty(0, np.uint8)
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceHoldings:
     """What stays for the life of a session: the device, kernels by code object, addresses of weights by root."""
 
-    device: Device
+    device: DeviceStore
     functions: dict[tuple[int, str], int] = field(default_factory=dict)
     resident: dict[int, int] = field(default_factory=dict)
     initial: list[Any] = field(default_factory=list)
@@ -38,17 +45,22 @@ class DeviceHoldings:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DeviceLayout:
-    """One set of sizes: offsets of planned buffers in the arena by root, and the arena's bytes."""
+    """One set of sizes: offsets of planned buffers in the arena by root, and the arena's bytes.
+
+    `staging` is there where a run on these sizes can be one graph.
+    """
 
     symbols: Mapping[str, int]
     offsets: Mapping[int, int]
     arena: int
+    staging: Staging | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A launch with all that the driver needs."""
+    """A launch with all that the driver needs, and the place in the model that it is for."""
 
+    source: str
     function: int
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
@@ -71,7 +83,11 @@ def bind_launch(
     if x == 0 or y == 0 or z == 0:
         return None
     if x > _LONGEST or y > _WIDEST or z > _WIDEST:
-        raise ArtifactError(f"a grid of {x} x {y} x {z} programs is more than a device takes", where=step.source)
+        raise DeviceError(
+            f"a grid of {x} x {y} x {z} programs is more than a device takes, {_LONGEST} x {_WIDEST} x {_WIDEST}",
+            where=step.source or step.entry,
+            hint="run with smaller sizes",
+        )
     block = bytearray(step.parameter_bytes)
     for argument in step.arguments:
         match argument:
@@ -90,17 +106,22 @@ def bind_launch(
                 struct.pack_into("<Q", block, argument.offset, faults.address(step))
             case _:
                 raise ArtifactError(f"a launch takes a {type(argument).__name__}", where=step.source or step.entry)
-    return Bound(function, (x, y, z), step.block, step.shared, bytes(block))
+    return Bound(step.source or step.entry, function, (x, y, z), step.block, step.shared, bytes(block))
 
 
 class DeviceWorkspace:
     """The memory and the queue of one run at a time."""
 
-    def __init__(self, device: Device, may_fail: Sequence[LaunchStep] = ()) -> None:
+    def __init__(self, device: DeviceStore, may_fail: Sequence[LaunchStep] = ()) -> None:
         self.device = device
         self.stream = device.create_stream()
-        self.faults = FaultWords(device, may_fail, self.stream)
-        self._arena = 0
+        try:
+            self.faults = FaultWords(device, may_fail, self.stream)
+        except DeviceError:
+            device.destroy_stream(self.stream)
+            raise
+        self.arena = 0
+        self.staging = _NOTHING
         self._room = 0
         self._frames: OrderedDict[int, DeviceFrame] = OrderedDict()
 
@@ -110,13 +131,16 @@ class DeviceWorkspace:
         if found is not None:
             self._frames.move_to_end(id(layout))
             return found
+        staged = layout.staging.size if layout.staging else 0
+        if layout.arena > self._room or staged > self.staging.size:
+            self._drop(list(self._frames))  # they point into the memory that goes
         if layout.arena > self._room:
-            self._drop(list(self._frames))  # they point into the arena that goes
-            if self._room:
-                self.device.free(self._arena)
-                self._arena, self._room = 0, 0
-            self._arena = self.device.allocate(layout.arena)
+            self._free_arena()
+            self.arena = self.device.allocate(layout.arena)
             self._room = layout.arena
+        if staged > self.staging.size:
+            self._free_staging()
+            self.staging = self.device.allocate_host(staged)
         frame = self._frames[id(layout)] = build(layout, self)
         if len(self._frames) > _FRAMES:
             self._drop([next(iter(self._frames))])
@@ -126,22 +150,31 @@ class DeviceWorkspace:
         for key in keys:
             self._frames.pop(key).end()
 
-    @property
-    def arena(self) -> int:
-        """Where the arena is."""
-        return self._arena
+    def _free_arena(self) -> None:
+        if self._room:
+            arena, self.arena, self._room = self.arena, 0, 0
+            self.device.free(arena)
+
+    def _free_staging(self) -> None:
+        if self.staging.size:
+            staging, self.staging = self.staging, _NOTHING
+            self.device.free_host(staging)
 
     def end(self) -> None:
         """Give everything back."""
         self._drop(list(self._frames))
-        if self._room:
-            self.device.free(self._arena)
+        self._free_arena()
+        self._free_staging()
         self.faults.end()
         self.device.destroy_stream(self.stream)
 
 
 class DeviceFrame:
-    """A layout in the arena of a workspace. `values` are those that a run begins with, by buffer."""
+    """A layout in the arena of a workspace. `values` are those that a run begins with, by buffer.
+
+    `warm` are the rows of launches that have been done, for what is captured must have been loaded before; `whole` is
+    the graph of a whole run.
+    """
 
     def __init__(
         self, layout: DeviceLayout, workspace: DeviceWorkspace, table: BufferTable, holdings: DeviceHoldings
@@ -150,20 +183,22 @@ class DeviceFrame:
         self.device = workspace.device
         self.stream = workspace.stream
         self.faults = workspace.faults
+        self.staging = workspace.staging
         self.values = list(holdings.initial)
-        self._table = table
+        self.table = table
         self._holdings = holdings
         self._arena = workspace.arena
         self._graphs: dict[int, int] = {}
+        self.whole: int | None = None
         self._scratch: list[int] = []
-        self._warm: set[int] = set()
+        self.warm: set[int] = set()
 
     def locate(self, number: int, symbols: Mapping[str, int]) -> int:
         """The address of a buffer that is planned or stays."""
-        root = self._table[number].root
+        root = self.table[number].root
         held = self._holdings.resident.get(root)
         start = held if held is not None else self._arena + self.layout.offsets[root]
-        return start + (self._table.shift(number, symbols) if number != root else 0)
+        return start + (self.table.shift(number, symbols) if number != root else 0)
 
     def scratch(self, size: int) -> int:
         """Memory that lives as long as this frame."""
@@ -171,34 +206,58 @@ class DeviceFrame:
         self.device.fill(self._scratch[-1], size, self.stream)
         return self._scratch[-1]
 
+    def bind(self, steps: Sequence[LaunchStep]) -> list[Bound]:
+        """Fixed launches with their places in this frame. Their scratch memory lives as long as it."""
+        symbols, before = self.layout.symbols, len(self._scratch)
+        try:
+            bound = [
+                bind_launch(
+                    step, self._holdings.functions[step.code, step.entry], self.table, symbols,
+                    lambda buffer: self.locate(buffer, symbols), self.scratch, self.faults,
+                )
+                for step in steps
+            ]  # fmt: skip
+        except DeviceError:
+            for address in self._scratch[before:]:
+                self.device.free(address)
+            del self._scratch[before:]
+            raise
+        return [each for each in bound if each is not None]
+
+    def start(self, bound: Sequence[Bound]) -> None:
+        """Start launches. Raises DeviceError with the place in the model of one that the driver refuses."""
+        for each in bound:
+            try:
+                self.device.launch(each.function, each.grid, each.block, each.shared, self.stream, each.parameters)
+            except DriverError as error:
+                raise error.at(each.source) from None
+
     def launch(self, number: int, steps: Sequence[LaunchStep]) -> None:
         """Do the fixed launches that are number `number` of the plan: as one graph from the second time on."""
         graph = self._graphs.get(number)
+        if graph is None and number in self.warm and len(steps) > 1:
+            bound = self.bind(steps)
+            graph = self._graphs[number] = self.captured(lambda: self.start(bound))
         if graph is not None:
             self.device.launch_graph(graph, self.stream)
             return
-        symbols = self.layout.symbols
-        bound = [
-            bind_launch(
-                step, self._holdings.functions[step.code, step.entry], self._table, symbols,
-                lambda buffer: self.locate(buffer, symbols), self.scratch, self.faults,
-            )
-            for step in steps
-        ]  # fmt: skip
-        capture = number in self._warm and len(steps) > 1
-        if capture:
-            self.device.begin_capture(self.stream)
-        for each in bound:
-            if each is not None:
-                self.device.launch(each.function, each.grid, each.block, each.shared, self.stream, each.parameters)
-        if capture:
-            self._graphs[number] = self.device.end_capture(self.stream)
-            self.device.launch_graph(self._graphs[number], self.stream)
-        self._warm.add(number)
+        self.start(self.bind(steps))
+        self.warm.add(number)
+
+    def captured(self, work: Callable[[], None]) -> int:
+        """The graph of what `work` puts into the queue."""
+        self.device.begin_capture(self.stream)
+        try:
+            work()
+        except BaseException:
+            with suppress(DriverError):  # the first error counts
+                self.device.destroy_graph(self.device.end_capture(self.stream))
+            raise
+        return self.device.end_capture(self.stream)
 
     def end(self) -> None:
         """Give graphs and scratch memory back."""
-        for graph in self._graphs.values():
+        for graph in (*self._graphs.values(), *(() if self.whole is None else (self.whole,))):
             self.device.destroy_graph(graph)
         for address in self._scratch:
             self.device.free(address)

@@ -7,15 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from argosy.artifact.plan import LaunchStep
+from argosy.artifact.plan import CheckStep, LaunchStep
 from argosy.errors import InternalError
 from argosy.ir.dim import Symbol
 from argosy.ir.interpreter import Observer
 from argosy.ir.literal import pack_bits, unpack_bits
 from argosy.ir.op import Env
 from argosy.runtime.buffers import BufferTable
+from argosy.runtime.demands import check_demands
 from argosy.runtime.gpu.layout import DeviceFrame, DeviceHoldings, bind_launch
-from argosy.runtime.nodes import Launches
+from argosy.runtime.gpu.whole import run_whole, whole_graph
+from argosy.runtime.nodes import Launches, Node
 from argosy.runtime.run import Run, fault_in
 
 __all__ = ["DeviceRun"]
@@ -48,13 +50,29 @@ class DeviceRun(Run):
     def end(self) -> None:
         """Wait for the device, and give pooled memory back."""
         frame = self._device_frame
-        frame.faults.fetch(frame.stream)
-        frame.device.synchronize(frame.stream)
-        for address in (*self._freed, *(address for address, _ in self._pools.values())):
-            frame.device.free(address)
-        self._freed.clear()
-        self._pools.clear()
+        try:
+            frame.faults.fetch(frame.stream)
+            frame.device.synchronize(frame.stream)
+        finally:
+            for address in (*self._freed, *(address for address, _ in self._pools.values())):
+                frame.device.free(address)
+            self._freed.clear()
+            self._pools.clear()
         self._fault = self._fault or frame.faults.take(frame.stream)
+
+    def whole(self, nodes: Sequence[Node], launches: Launches, arguments: Sequence[Any]) -> tuple[Any, ...] | None:
+        """Do the run as one graph; its results. None where there is no such graph yet."""
+        frame, staging = self._device_frame, self._device_frame.layout.staging
+        graph = whole_graph(frame, launches)
+        if graph is None or staging is None:
+            return None
+        for node in nodes:
+            if isinstance(node, CheckStep):
+                check_demands(node, self._table.sizes, self._env.symbols)
+        results = run_whole(frame, staging, graph, arguments)
+        self._fault = frame.faults.take(frame.stream)
+        self.check()
+        return results
 
     def check(self) -> None:
         """Raise what a kernel reported, as far as it is known."""
@@ -155,9 +173,7 @@ class DeviceRun(Run):
             function = self._holdings.functions[step.code, step.entry]
             bound = bind_launch(step, function, self._table, symbols, self._place, self._scratch, frame.faults)
             if bound is not None:
-                frame.device.launch(
-                    bound.function, bound.grid, bound.block, bound.shared, frame.stream, bound.parameters
-                )
+                frame.start([bound])
 
     def _scratch(self, size: int) -> int:
         frame = self._device_frame
