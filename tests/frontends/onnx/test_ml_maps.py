@@ -102,7 +102,7 @@ def test_zip_map_of_another_size_is_refused() -> None:
     with pytest.raises(ModelError, match="2 keys are given for 3 values in a row"):
         load(pipeline([wrong], {"x": tensor_type(FLOAT, ["n", 3])}, {"z": kind}))
     made = pipeline([wrong], {"x": tensor_type(FLOAT, ["n", "c"])}, {"z": kind})
-    with pytest.raises(UsageError, match=r"2 keys are given for values of the shape \[1, 3\]"):
+    with pytest.raises(UsageError, match="2 keys are given for 3 values in a row"):
         ours(made, {"x": np.zeros((1, 3), np.float32)})
 
 

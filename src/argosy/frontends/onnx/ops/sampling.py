@@ -35,7 +35,7 @@ def AffineGrid(node: Node) -> Value:
     theta, size = node.input(0), node.input(1)
     corners = node.attr_flag("align_corners")
     count = length(size)
-    rank = theta.shape[1] if count is None else count - 2
+    rank = count - 2 if count is not None else theta.shape[1] if theta.rank == 3 else 0
     if not isinstance(rank, int) or rank not in (2, 3) or theta.rank != 3:
         node.fail(f"theta is {theta.type} and size is {size.type}, expected a rank of 2 or 3")
     grid = _column(node, theta, rank, rank)
