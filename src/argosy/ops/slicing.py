@@ -16,7 +16,7 @@ from argosy.ir.op import Known, Op, fresh, register
 from argosy.ir.types import Dims, TensorType, Type
 from argosy.ops.demands import demand_room, differ
 from argosy.ops.operands import ints, numbers, present, steering
-from argosy.ops.shapes import normalize_axis
+from argosy.ops.shapes import normalize_axis, product
 
 __all__ = ["PAD_MODES", "Pad", "ReverseSequence", "Slice"]
 
@@ -188,6 +188,8 @@ class Pad(Op):
         tensor = present(x).tensor
         if value is not None and value.dtype is not tensor.dtype:
             raise ModelError(f"the pad value is {value.dtype}, expected {tensor.dtype} as of the data")
+        if value is not None and value.tensor.dims is not None and differ(product(value.shape), 1):
+            raise ModelError(f"the pad value is {value.type}, expected one element")
         amounts = steering(self.pads, pads)
         places = numbers(self.axes, axes)
         result = list(tensor.shape)
