@@ -44,11 +44,11 @@ def _compiled(job: dict[str, Any]) -> dict[str, Any]:
     import triton.language as tl  # noqa: PLC0415
     from triton.backends.compiler import GPUTarget  # noqa: PLC0415
     from triton.compiler import ASTSource  # noqa: PLC0415
-    from triton.language.extra import libdevice  # noqa: PLC0415
+    from triton.language.extra import cuda, libdevice  # noqa: PLC0415
 
     text = job["text"]
     linecache.cache[_FILE] = (len(text), None, text.splitlines(True), _FILE)
-    names: dict[str, Any] = {"triton": triton, "tl": tl, "libdevice": libdevice, "__name__": "argosy_kernels"}
+    names: dict[str, Any] = {"triton": triton, "tl": tl, "libdevice": libdevice, "gdc": cuda, "__name__": "argosy_kernels"}
     exec(compile(text, _FILE, "exec"), names)  # noqa: S102 - our own text; Triton reads the source of functions
     function = names[job["entry"]]
     source = ASTSource(

@@ -12,6 +12,7 @@ from tests.runtime.gpu.headers import numbers, signatures
 KINDS = ("cuda", "hip")
 ROWS = {kind: {getattr(row, kind): row for row in api.FUNCTIONS} for kind in KINDS}
 ROWS["hip"][api.PROPERTIES.hip] = api.PROPERTIES
+ROWS["cuda"][api.LAUNCH_WITH.cuda] = api.LAUNCH_WITH
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -30,6 +31,17 @@ def test_numbers_are_those_of_the_header(kind: str) -> None:
     rows = {**api.ATTRIBUTES, **api.CONSTANTS}
     told = numbers(kind, [getattr(row, f"{kind}_name") for row in rows.values()])
     assert [row.of(kind) for row in rows.values()] == told
+
+
+def test_launches_with_attributes_are_as_the_header_has_them() -> None:
+    config, attribute = api.LaunchConfig, api.LaunchAttribute
+    members = {"shared": "sharedMemBytes", "stream": "hStream", "attributes": "attrs", "count": "numAttrs"}
+    asked = [f"offsetof(CUlaunchConfig, {name})" for name in members.values()]
+    asked += ["offsetof(CUlaunchConfig, blockDimX)", "sizeof(CUlaunchConfig)", "sizeof(CUlaunchAttribute)"]
+    asked += ["offsetof(CUlaunchAttribute, value)", "CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION"]
+    ours = [getattr(config, name).offset for name in members]
+    ours += [config.block.offset, ctypes.sizeof(config), ctypes.sizeof(attribute), attribute.value.offset]
+    assert numbers("cuda", asked) == [*ours, api.PROGRAMMATIC]
 
 
 def test_the_properties_of_hip_are_where_the_header_has_them() -> None:

@@ -101,6 +101,18 @@ def _compiled(
     return made
 
 
+class _Grid:
+    """What kernels that may start early call: here each starts when the one before it has ended."""
+
+    @staticmethod
+    def gdc_wait() -> None:
+        pass
+
+    @staticmethod
+    def gdc_launch_dependents() -> None:
+        pass
+
+
 class InterpretedDevice:
     """Memory of this process, and kernels that Triton interprets. Graphs are lists of work."""
 
@@ -178,14 +190,22 @@ class InterpretedDevice:
         name = f"<{entry}>"
         source = text.decode()
         linecache.cache[name] = (len(source), None, source.splitlines(True), name)
-        names: dict[str, Any] = {"triton": triton, "tl": tl, "libdevice": _Library(), "__name__": entry}
+        names: dict[str, Any] = {"triton": triton, "tl": tl, "libdevice": _Library(), "gdc": _Grid, "__name__": entry}
         exec(compile(source, name, "exec"), names)  # noqa: S102 - our own text
         number = len(self._functions) + 1
         self._functions[number] = (names[entry], types.decode().split())
         return number
 
     def launch(
-        self, function: int, grid: Sequence[int], block: Sequence[int], shared: int, stream: int, parameters: bytes
+        self,
+        function: int,
+        grid: Sequence[int],
+        block: Sequence[int],
+        shared: int,
+        stream: int,
+        parameters: bytes,
+        *,
+        programmatic: bool = False,
     ) -> None:
         self._do(self._launch, function, grid, parameters)
 

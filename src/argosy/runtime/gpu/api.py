@@ -19,12 +19,16 @@ __all__ = [
     "ATTRIBUTES",
     "CONSTANTS",
     "FUNCTIONS",
+    "LAUNCH_WITH",
+    "PROGRAMMATIC",
     "PROPERTIES",
     "PROPERTIES_BYTES",
     "Api",
     "Constant",
     "DriverError",
     "Function",
+    "LaunchAttribute",
+    "LaunchConfig",
 ]
 
 _Handle = c_void_p
@@ -96,6 +100,33 @@ ARCH_PLACE: Final = 1160
 ARCH_BYTES: Final = 256
 
 
+class LaunchAttribute(ctypes.Structure):
+    """CUlaunchAttribute: what it is, and a value of 64 bytes, of which the ones here take the first 4."""
+
+    _fields_ = (("id", c_int), ("pad", c_int), ("value", c_int * 16))
+
+
+class LaunchConfig(ctypes.Structure):
+    """CUlaunchConfig."""
+
+    _fields_ = (
+        ("grid", c_uint * 3),
+        ("block", c_uint * 3),
+        ("shared", c_uint),
+        ("stream", c_void_p),
+        ("attributes", POINTER(LaunchAttribute)),
+        ("count", c_uint),
+    )
+
+
+LAUNCH_WITH: Final = Function(
+    "launch_with", "cuLaunchKernelEx", "", (POINTER(LaunchConfig), _Handle, c_void_p, c_void_p)
+)
+"""What CUDA alone has, from 11.8 on: a launch with attributes."""
+PROGRAMMATIC: Final = 6
+"""CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION."""
+
+
 @dataclass(frozen=True, slots=True)
 class Constant:
     """A number of the two interfaces, with its names there."""
@@ -143,9 +174,9 @@ class Api:
         self.kind = kind
         self._library = library
         self._functions: dict[str, Any] = {}
-        for row in (*FUNCTIONS, PROPERTIES):
+        for row in (*FUNCTIONS, PROPERTIES, LAUNCH_WITH):
             name = row.cuda if kind == "cuda" else row.hip
-            if name:
+            if name and (row is not LAUNCH_WITH or hasattr(library, name)):
                 function = library[name]
                 function.restype, function.argtypes = c_int, row.arguments
                 self._functions[row.name] = function
@@ -155,6 +186,10 @@ class Api:
         code = self._functions[name](*arguments)
         if code:
             raise DriverError(name, code, self._words(code), out_of_memory=code == self.constant("out_of_memory"))
+
+    def has(self, name: str) -> bool:
+        """Whether the library has a function."""
+        return name in self._functions
 
     def made(self, name: str, *arguments: Any) -> int:
         """Call a function whose first argument receives a handle; the handle."""

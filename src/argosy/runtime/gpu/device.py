@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from ctypes import c_size_t, c_ubyte, c_ulonglong, c_void_p
+from ctypes import c_int, c_size_t, c_ubyte, c_uint, c_ulonglong, c_void_p, pointer
 from functools import lru_cache
 from typing import Any, Final, Protocol
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from argosy.errors import DeviceError
 from argosy.runtime.forking import survive_forks
-from argosy.runtime.gpu.api import Api, DriverError
+from argosy.runtime.gpu.api import PROGRAMMATIC, Api, DriverError, LaunchAttribute, LaunchConfig
 from argosy.runtime.gpu.discovery import DeviceInfo, driver
 from argosy.runtime.memory import address_of
 
@@ -112,9 +112,17 @@ class Device(Protocol):
         ...
 
     def launch(
-        self, function: int, grid: Sequence[int], block: Sequence[int], shared: int, stream: int, parameters: bytes
+        self,
+        function: int,
+        grid: Sequence[int],
+        block: Sequence[int],
+        shared: int,
+        stream: int,
+        parameters: bytes,
+        *,
+        programmatic: bool = False,
     ) -> None:
-        """Start a kernel."""
+        """Start a kernel; a `programmatic` one may begin before the kernel in front of it has ended."""
         ...
 
     def begin_capture(self, stream: int) -> None:
@@ -269,7 +277,15 @@ class GpuDevice:
         return function
 
     def launch(
-        self, function: int, grid: Sequence[int], block: Sequence[int], shared: int, stream: int, parameters: bytes
+        self,
+        function: int,
+        grid: Sequence[int],
+        block: Sequence[int],
+        shared: int,
+        stream: int,
+        parameters: bytes,
+        *,
+        programmatic: bool = False,
     ) -> None:
         """See `Device`."""
         held, size = ctypes.create_string_buffer(parameters, len(parameters)), c_size_t(len(parameters))
@@ -278,6 +294,11 @@ class GpuDevice:
             number("parameters"), ctypes.addressof(held), number("parameter_bytes"), ctypes.addressof(size),
             number("launch_end") or None,
         )  # fmt: skip
+        if programmatic and self._api.has("launch_with"):
+            attribute = LaunchAttribute(PROGRAMMATIC, 0, (c_int * 16)(1))
+            config = LaunchConfig((c_uint * 3)(*grid), (c_uint * 3)(*block), shared, stream, pointer(attribute), 1)
+            self._api.call("launch_with", ctypes.byref(config), function, None, words)
+            return
         self._api.call("launch", function, *grid, *block, shared, stream, None, words)
 
     def begin_capture(self, stream: int) -> None:

@@ -66,6 +66,7 @@ class Bound:
     block: tuple[int, int, int]
     shared: int
     parameters: bytes
+    programmatic: bool = False
 
 
 def bind_launch(
@@ -106,7 +107,8 @@ def bind_launch(
                 struct.pack_into("<Q", block, argument.offset, faults.address(step))
             case _:
                 raise ArtifactError(f"a launch takes a {type(argument).__name__}", where=step.source or step.entry)
-    return Bound(step.source or step.entry, function, (x, y, z), step.block, step.shared, bytes(block))
+    where = step.source or step.entry
+    return Bound(where, function, (x, y, z), step.block, step.shared, bytes(block), step.programmatic)
 
 
 class DeviceWorkspace:
@@ -226,9 +228,13 @@ class DeviceFrame:
 
     def start(self, bound: Sequence[Bound]) -> None:
         """Start launches. Raises DeviceError with the place in the model of one that the driver refuses."""
-        for each in bound:
+        for place, each in enumerate(bound):
             try:
-                self.device.launch(each.function, each.grid, each.block, each.shared, self.stream, each.parameters)
+                # In front of the first is a copy, which has ended when a kernel behind it begins.
+                self.device.launch(
+                    each.function, each.grid, each.block, each.shared, self.stream, each.parameters,
+                    programmatic=each.programmatic and place > 0,
+                )  # fmt: skip
             except DriverError as error:
                 raise error.at(each.source) from None
 

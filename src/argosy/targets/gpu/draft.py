@@ -12,6 +12,7 @@ from argosy.artifact.plan import (
     PointerArgument,
     RunStep,
     ScalarArgument,
+    ScratchArgument,
     ShapeStep,
     Step,
 )
@@ -56,6 +57,11 @@ class Lowering(Protocol):
 
     def is_weight(self, value: Value) -> bool:
         """Whether a value is the same in every run."""
+        ...
+
+    @property
+    def programmatic(self) -> bool:
+        """Whether the device lets a kernel start before the one before it has ended."""
         ...
 
     def is_refused(self, kernel: Kernel) -> str:
@@ -120,7 +126,7 @@ class Draft:
             self.before.append(self._step(kernel, [source.number], [number]))
         else:
             number = self.lowering.memory(value.type)
-            self.body.append(self._step(kernel, [source.number], [number]))
+            self.body.append(self._step(kernel, [source.number], [number], overlaps=True))
         self.found.setdefault(value, []).append(Place(number, order))
         return number
 
@@ -162,16 +168,27 @@ class Draft:
 
     def launch(self, kernel: Kernel, reads: Sequence[int], writes: Sequence[int]) -> None:
         """Append a launch. Raises DeclinedError where the toolchain refused the kernel before."""
-        (self.before if self.at_load else self.body).append(self._step(kernel, reads, writes))
+        if self.at_load:
+            self.before.append(self._step(kernel, reads, writes))
+        else:
+            self.body.append(self._step(kernel, reads, writes, overlaps=True))
 
-    def _step(self, kernel: Kernel, reads: Sequence[int], writes: Sequence[int]) -> LaunchStep:
+    def _step(
+        self, kernel: Kernel, reads: Sequence[int], writes: Sequence[int], *, overlaps: bool = False
+    ) -> LaunchStep:
+        """A launch; one that `overlaps` may start early. At load nothing does: kernels read weights without waiting."""
         kernel = kernel.labelled(self.label)
+        if not self.lowering.programmatic:
+            kernel = kernel.serial()
         if why := self.lowering.is_refused(kernel):
             raise DeclinedError(why)
         self.kernels.append(kernel)
         pointers = [PointerArgument(8 * slot, number) for slot, number in enumerate((*reads, *writes))]
         fault = (HiddenArgument(8 * len(pointers), 8, "fault"),) if kernel.may_fail else ()
-        first = 8 * (len(pointers) + len(fault))
+        counters = (
+            (ScratchArgument(8 * (len(pointers) + len(fault)), 4 * kernel.counters),) if kernel.counters else ()
+        )
+        first = 8 * (len(pointers) + len(fault) + len(counters))
         width, kind = (8, "int64") if kernel.symbol_type == "i64" else (4, "int32")
         scalars = [
             ScalarArgument(first + width * slot, kind, self.lowering.symbol_text(name))
@@ -180,7 +197,8 @@ class Draft:
         grid = tuple(self.lowering.size(size) for size in kernel.launch.grid)
         return LaunchStep(
             0, kernel.entry, (grid[0], grid[1], grid[2]), (0, 1, 1), first + width * len(scalars),
-            (*pointers, *fault, *scalars), tuple(reads), tuple(writes), source=self.instruction.source,
+            (*pointers, *fault, *counters, *scalars), tuple(reads), tuple(writes),
+            programmatic=overlaps and kernel.is_programmatic, source=self.instruction.source,
         )  # fmt: skip
 
 

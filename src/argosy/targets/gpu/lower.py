@@ -188,6 +188,11 @@ class _Lowering(PlanBuffers):
         places = self._places.get(value, [])
         return any(self.buffers[place.number].kind in ("weight", "prepared") for place in places[:1])
 
+    @property
+    def programmatic(self) -> bool:
+        """Whether the device lets a kernel start before the one before it has ended."""
+        return self._arch.has("programmatic_launch")
+
     def is_refused(self, kernel: Kernel) -> str:
         """Why the toolchain refused a kernel before."""
         spilled = self._spilled.get(kernel.entry, 0)

@@ -62,6 +62,11 @@ EXPORT CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, un
     unsigned grid[] = {gx, gy, gz}, threads[] = {bx, by, bz};
     DO("launch", 1, 1, parameters ? INVALID : core_launch(H(function), grid, threads, shared, H(stream), extra, CU_LAUNCH_PARAM_END));
 }
+EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **parameters, void **extra) {
+    unsigned grid[] = {config->gridDimX, config->gridDimY, config->gridDimZ}, threads[] = {config->blockDimX, config->blockDimY, config->blockDimZ};
+    int known = config->numAttrs == 1 && config->attrs->id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION && config->attrs->value.programmaticStreamSerializationAllowed == 1;
+    DO("launch_with", 1, 1, parameters || !known ? INVALID : core_launch(H(function), grid, threads, config->sharedMemBytes, H(config->hStream), extra, CU_LAUNCH_PARAM_END));
+}
 EXPORT CUresult cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode mode) { DO("begin_capture", 1, 0, core_begin(H(stream), mode)); }
 EXPORT CUresult cuStreamEndCapture(CUstream stream, CUgraph *out) { DO("end_capture", 1, 1, core_end(H(stream), (Object **)out)); }
 EXPORT CUresult cuGraphInstantiateWithFlags(CUgraphExec *out, CUgraph graph, unsigned long long flags) { DO("instantiate", 1, 0, flags ? INVALID : core_instantiate((Object **)out, H(graph))); }

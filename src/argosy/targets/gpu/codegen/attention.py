@@ -20,7 +20,8 @@ from argosy.targets.gpu.codegen.declined import DeclinedError
 from argosy.targets.gpu.codegen.element import axes_access, present
 from argosy.targets.gpu.codegen.kernel import Kernel, KernelWriter, Launch
 from argosy.targets.gpu.codegen.loops import decompose
-from argosy.targets.gpu.codegen.product import Tile, multiply, operand_types
+from argosy.targets.gpu.codegen.product import multiply, operand_types
+from argosy.targets.gpu.codegen.summing import Tile
 from argosy.targets.gpu.codegen.text import axis_name
 
 __all__ = ["attention_kernel", "attention_of"]

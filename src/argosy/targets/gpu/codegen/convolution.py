@@ -1,7 +1,7 @@
 """Convolutions as products: rows are places of the output, columns channels, the inner axis taps times channels.
 
 No patches are gathered: each tile is loaded from the image, with a mask where a tap lies in the padding. Where channels
-fill the inner tile, taps are loops around it; else (an image of three channels) taps and channels are one inner axis.
+fill the inner tile, each step is at one tap; else (an image of three channels) taps and channels are one inner axis.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import math
 from collections.abc import Sequence
 from typing import Final
 
-from argosy.ir import access as maps
 from argosy.ir.access import axis_index
 from argosy.ir.dim import DimLike, Symbol, ceildiv, symbol_dim
 from argosy.ir.module import Instruction, Module
@@ -22,10 +21,11 @@ from argosy.targets.gpu.codegen.declined import DeclinedError
 from argosy.targets.gpu.codegen.element import axes_access, present
 from argosy.targets.gpu.codegen.kernel import Kernel, KernelWriter, Launch
 from argosy.targets.gpu.codegen.loops import decompose
-from argosy.targets.gpu.codegen.product import Tile, accumulator, in_matrix, multiply
+from argosy.targets.gpu.codegen.product import accumulator, in_matrix, multiply
+from argosy.targets.gpu.codegen.summing import Tile, finish, part_range
 from argosy.targets.gpu.codegen.window import geometry, read_window
 
-__all__ = ["conv_kernel", "why_no_product"]
+__all__ = ["conv_kernel", "inner_steps", "why_no_product"]
 
 Order = tuple[int, ...] | None
 _LEAST_CHANNELS: Final = 16
@@ -47,28 +47,42 @@ def why_no_product(anchor: Instruction) -> str:
 
 
 def conv_kernel(
-    module: Module, anchor: Instruction, orders: Sequence[Order], order: Order, tile: Tile, *, tf32: bool = False
+    module: Module,
+    anchor: Instruction,
+    orders: Sequence[Order],
+    order: Order,
+    tile: Tile,
+    weights: Sequence[bool] = (),
+    *,
+    tf32: bool = False,
 ) -> Kernel:
-    """The kernel of a module whose anchor is a `conv` or `conv_transpose` that `why_no_product` has nothing against."""
-    x, weight, root, result = present(anchor, 0), present(anchor, 1), module.results[0], anchor.result()
+    """The kernel of a module whose anchor is a `conv` or `conv_transpose` that `why_no_product` has nothing against.
+
+    `weights` says which parameters are the same in every run.
+    """
+    x, weight, result = present(anchor, 0), present(anchor, 1), anchor.result()
     op, window = anchor.op, geometry(anchor)
     if not isinstance(op, (Conv, ConvTranspose)):
         raise DeclinedError(f"{op.name} is no convolution")
     group, outputs, channels = op.group, result.shape[1], x.shape[1]
     if not isinstance(outputs, int) or not isinstance(channels, int):
         raise DeclinedError("the number of channels is symbolic")
-    writer = KernelWriter(module, orders, (order,))
+    kinds = (x.dtype, weight.dtype)
+    sums = accumulator(*kinds, result.dtype)
+    writer = KernelWriter(module, orders, (order,), (sums,) if tile.splits > 1 else ())
     text, elements = writer.text, writer.elements
     high, wide = tile.rows, tile.columns
     places = (result.shape[0], *result.shape[2:])
     rows, columns, inner = product(places), outputs // group, channels // group
     down, across = ceildiv(rows, high), -(-columns // wide)
-    pid = writer.program()
+    tiles = across * down if isinstance(down, int) else down * across
+    pid = number = writer.program()
     text.line(f"down = {pid} // {across}")
     text.line(f"across = {pid} % {across}")
     own_group: DimLike = 0
     if group > 1:
         text.line(f"group = {writer.program(1)}")
+        number = f"group * {text.dim(tiles)} + {pid}"
         own_group = symbol_dim(Symbol("@group", 0, group - 1))
     writer.lanes = ("m", "column")
     text.root("m", f"down * {high} + tl.arange(0, {high})[:, None]")
@@ -83,11 +97,14 @@ def conv_kernel(
         elements.masks.append(("column_inside", text.roots["column"]))
     column = symbol_dim(Symbol("@column", 0, columns - 1)) if columns > 1 else 0
     text.derive("i1", f"group * {columns} + column" if group > 1 else "column", "column")
-    kinds = (x.dtype, weight.dtype)
-    sums = accumulator(*kinds, result.dtype)
+    steps = inner_steps(window.kernel, inner, tile.inner)
+    count, base = part_range(writer, steps, tile)
+    mark = text.mark()
     text.line(f"acc = tl.zeros([{high}, {wide}], {scalar.compute_type(sums)})")
-    with contextlib.ExitStack() as stack:
-        (taps_a, c_a), (taps_b, c_b) = _inner(stack, writer, window.kernel, inner, tile.inner)
+    loop = contextlib.nullcontext() if steps == 1 else text.block(f"for step in range(0, {count}):")
+    with loop, elements.scope():
+        step = "0" if steps == 1 else text.let(f"{base}step") if base else "step"
+        (taps_a, c_a), (taps_b, c_b) = _inner(writer, step, window.kernel, inner, tile.inner)
         access, inside, roots = read_window(elements, x, result.shape, own_group * inner + c_a, taps_a, window)
         ragged = [name for name, _ in elements.masks if name == "ka_inside"]
         if inside:
@@ -104,42 +121,47 @@ def conv_kernel(
         place = axes_access(result.shape, weight.shape, at)
         b = elements.within(weight, place, (tile.inner, wide), across_inner, ("kb", "column"))
         text.line(f"acc = {multiply(a, b, 'acc', kinds, tf32=tf32)}")
-    total = "acc" if sums.compute is result.dtype.compute else f"acc.to({scalar.compute_type(result.dtype)})"
     bias = anchor.operands[2] if len(anchor.operands) > 2 else None
-    if bias is not None:
-        added = elements.of(bias, axes_access(result.shape, bias.shape, (axis_index(1, outputs),)))
-        total = f"{total} + {added}"
-    elements.given[result] = elements.let(total)
-    place = maps.identity(root.shape)
-    writer.store(elements.of(root, place), root.dtype, place)
-    grid = (across * down if isinstance(down, int) else down * across, group, 1)
-    return writer.kernel(Launch(grid, tile.warps, tile.stages))
+    finish(writer, mark, tile, sums, result, number, weights, bias)
+    if tile.splits > 1 and not isinstance(tiles, int):
+        raise DeclinedError("a convolution of symbolic sizes is not split")
+    counters = tiles * group if tile.splits > 1 and isinstance(tiles, int) else 0
+    return writer.kernel(Launch((tiles, group, tile.splits), tile.warps, tile.stages), counters=counters)
 
 
 Inner = tuple[list[DimLike], DimLike]
 """Taps and channel of an operand at a place of the inner axis."""
 
 
+def inner_steps(kernel: Sequence[DimLike], channels: int, deep: int) -> int:
+    """Steps over the inner axis of a convolution with these channels to a group."""
+    taps = math.prod(size for size in kernel if isinstance(size, int))
+    return taps * -(-channels // deep) if channels >= _LEAST_CHANNELS else -(-(taps * channels) // deep)
+
+
 def _inner(
-    stack: contextlib.ExitStack, writer: KernelWriter, kernel: Sequence[DimLike], channels: int, deep: int
+    writer: KernelWriter, step: str, kernel: Sequence[DimLike], channels: int, deep: int
 ) -> tuple[Inner, Inner]:
-    """Open the loops over the inner axis; where they are for the image and for the weight."""
+    """Where a step over the inner axis is for the image and for the weight. One loop does it all: it is pipelined."""
     text = writer.text
     sizes = [size for size in kernel if isinstance(size, int)]
     apart = channels >= _LEAST_CHANNELS
     taps: list[DimLike] = []
+    each = -(-channels // deep)
     if apart:
-        for axis, size in enumerate(sizes):
-            if size > 1:
-                stack.enter_context(text.block(f"for k{axis} in range(0, {size}):"))
-            taps.append(symbol_dim(Symbol(f"@k{axis}", 0, size - 1)))
+        left = f"({step} // {each})" if each > 1 else step
+        live = [axis for axis, size in enumerate(sizes) if size > 1]
+        for axis in reversed(live):
+            text.derive(f"k{axis}", f"{left} % {sizes[axis]}" if axis != live[0] else left)
+            left = f"({left} // {sizes[axis]})"
+        taps = [symbol_dim(Symbol(f"@k{axis}", 0, size - 1)) if size > 1 else 0 for axis, size in enumerate(sizes)]
+        text.line(f"start = {step} % {each} * {deep}" if each > 1 else "start = 0")
+    else:
+        text.line(f"start = {step} * {deep}")
     total = channels if apart else channels * math.prod(sizes)
-    if total > deep:
-        stack.enter_context(text.block(f"for start in range(0, {total}, {deep}):"))
-    stack.enter_context(writer.elements.scope())
     found: list[Inner] = []
     for name, along in (("ka", "[None, :]"), ("kb", "[:, None]")):
-        text.root(name, f"{'start + ' if total > deep else ''}tl.arange(0, {deep}){along}")
+        text.root(name, f"start + tl.arange(0, {deep}){along}")
         if total % deep:
             text.line(f"{name}_inside = {name} < {total}")
             writer.elements.masks.append((f"{name}_inside", text.roots[name]))

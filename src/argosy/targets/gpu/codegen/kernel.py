@@ -20,6 +20,8 @@ from argosy.toolchains.triton import TritonSource
 
 __all__ = ["Kernel", "KernelWriter", "Launch"]
 
+_WAIT = "gdc.gdc_wait()"
+_RELEASE = "gdc.gdc_launch_dependents()"
 _ENTRY = "ARGOSY_ENTRY"
 """Stands for the kernel's name in its text; the name ends in a hash of the text, so equal kernels are one."""
 _NARROW = 1 << 31
@@ -40,7 +42,11 @@ class Kernel:
     """`text` is a Triton function of pointers to the operands, to the results, then of symbols, all in order.
 
     `pointers` are the types of the first, `symbols` the program's symbols, which are passed in `symbol_type`. One that
-    `may_fail` takes a pointer to its fault word between them.
+    `may_fail` takes a pointer to its fault word between them, and one with `counters` then one to so many int32, which
+    are 0 when it starts and again when it ends.
+
+    As made, a kernel may start before the one before it in its stream has ended (CUDA programming guide,
+    "Programmatic Dependent Launch and Synchronization"): it waits before it reads or writes what others touch.
     """
 
     text: str
@@ -50,6 +56,17 @@ class Kernel:
     launch: Launch
     label: str = ""
     may_fail: bool = False
+    counters: int = 0
+
+    @property
+    def is_programmatic(self) -> bool:
+        """Whether the kernel may start before the one before it has ended."""
+        return _WAIT in self.text
+
+    def serial(self) -> Kernel:
+        """The kernel for devices on which each starts when the one before it has ended."""
+        kept = [line for line in self.text.splitlines(keepends=True) if line.strip() not in (_WAIT, _RELEASE)]
+        return replace(self, text="".join(kept))
 
     @property
     def entry(self) -> str:
@@ -66,6 +83,7 @@ class Kernel:
         entry, count = self.entry, len(self.pointers)
         types = [(f"p{place}", kind) for place, kind in enumerate(self.pointers)]
         types += [("fault", "*i64")] if self.may_fail else []
+        types += [("counters", "*i32")] if self.counters else []
         types += [(f"s{place}", self.symbol_type) for place in range(len(self.symbols))]
         options = (("num_warps", self.launch.warps), ("num_stages", self.launch.stages), ("enable_fp_fusion", False))
         return TritonSource(entry, self.text.replace(_ENTRY, entry), tuple(types), tuple(range(count)), options)
@@ -88,6 +106,7 @@ class KernelWriter:
         self.text = TritonText()
         self.module = module
         self._temporaries = temporaries
+        self._waits = False
         self.lanes: tuple[str, ...] = ()
         """The block variables over which results are stored."""
         self.result_orders = tuple(result_orders) or (None,) * len(module.results)
@@ -127,18 +146,31 @@ class KernelWriter:
         self.text.line(f"{name} = tl.program_id({axis}){widened}")
         return name
 
-    def kernel(self, launch: Launch, results: Sequence[DType] | None = None) -> Kernel:
+    def wait(self, mark: int) -> None:
+        """From this place on the kernel may touch what earlier kernels do; without one, from its beginning on."""
+        self.text.insert(mark, [_WAIT])
+        self._waits = True
+
+    def release(self) -> None:
+        """From here on the next kernel may take what room this one leaves: most of the work is done."""
+        self.text.line(_RELEASE)
+
+    def kernel(self, launch: Launch, results: Sequence[DType] | None = None, counters: int = 0) -> Kernel:
         """The finished kernel."""
+        if not self._waits:
+            self.wait(0)
         kinds = [parameter.result().dtype for parameter in self.module.parameters]
         kinds += [*self._temporaries, *(results or [value.dtype for value in self.module.results])]
         pointers = tuple(scalar.pointer_type(kind) for kind in kinds)
         names = [f"p{place}" for place in range(len(pointers))] + (["fault"] if self.text.faults else [])
+        names += ["counters"] if counters else []
         symbols = tuple(self.text.symbols)
         head = f"@triton.jit\ndef {_ENTRY}({', '.join([*names, *self.text.symbols.values()])}):\n"
         body = head + self.text.text() + "\n"
         functions = prelude_for(body)
         text = f"{functions}\n{body}" if functions else body
-        return Kernel(text, pointers, symbols, "i64" if self.text.wide else "i32", launch, may_fail=self.text.faults)
+        width = "i64" if self.text.wide else "i32"
+        return Kernel(text, pointers, symbols, width, launch, may_fail=self.text.faults, counters=counters)
 
 
 def _is_large(count: DimLike, width: int) -> bool:

@@ -11,7 +11,6 @@ import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from argosy.ir import access as maps
 from argosy.ir import dim as dims
 from argosy.ir.access import Access, axis_index
 from argosy.ir.dim import DimLike, Symbol, ceildiv, symbol_dim
@@ -23,23 +22,12 @@ from argosy.targets.gpu.codegen.declined import DeclinedError
 from argosy.targets.gpu.codegen.element import axes_access, present
 from argosy.targets.gpu.codegen.kernel import Kernel, KernelWriter, Launch
 from argosy.targets.gpu.codegen.loops import decompose
+from argosy.targets.gpu.codegen.summing import Tile, finish, part_range
 from argosy.targets.gpu.codegen.text import axis_name
 
 __all__ = ["DotShape", "Tile", "accumulator", "dot_kernel", "in_matrix", "multiply", "operand_types", "shape_of"]
 
 Order = tuple[int, ...] | None
-
-
-@dataclass(frozen=True, slots=True)
-class Tile:
-    """Rows, columns and inner steps of a tile, warps, and stages of loads in flight; programs in a `group` of rows."""
-
-    rows: int
-    columns: int
-    inner: int
-    warps: int = 4
-    stages: int = 2
-    group: int = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,35 +93,47 @@ def multiply(left: str, right: str, total: str, kinds: tuple[DType, DType], *, t
 
 
 def dot_kernel(
-    module: Module, anchor: Instruction, orders: Sequence[Order], order: Order, tile: Tile, *, tf32: bool = False
+    module: Module,
+    anchor: Instruction,
+    orders: Sequence[Order],
+    order: Order,
+    tile: Tile,
+    weights: Sequence[bool] = (),
+    *,
+    tf32: bool = False,
 ) -> Kernel:
-    """The kernel of a module whose anchor is a `dot`."""
-    left, right, root, result = present(anchor, 0), present(anchor, 1), module.results[0], anchor.result()
-    shape = shape_of(anchor)
-    writer = KernelWriter(module, orders, (order,))
+    """The kernel of a module whose anchor is a `dot`; `weights` says which parameters are the same in every run."""
+    left, right, result = present(anchor, 0), present(anchor, 1), anchor.result()
+    shape, kinds = shape_of(anchor), (left.dtype, right.dtype)
+    sums = accumulator(*kinds, result.dtype)
+    writer = KernelWriter(module, orders, (order,), (sums,) if tile.splits > 1 else ())
     text, elements = writer.text, writer.elements
     high, wide, deep = tile.rows, tile.columns, tile.inner
-    down, across = ceildiv(shape.rows, high), ceildiv(shape.columns, wide)
-    pid = writer.program()
+    down, across, batch = ceildiv(shape.rows, high), ceildiv(shape.columns, wide), product(shape.batch)
+    pid = number = writer.program()
     _grouped(writer, pid, down, across, tile.group)
-    batch = product(shape.batch)
     if shape.batch:
         lead = writer.program(1)
         decompose(writer, lead, shape.batch)
+        number = f"{lead} * {text.dim(across * down if isinstance(down, int) else down * across)} + {pid}"
     row = axis_name(shape.row_axis) if shape.row_axis is not None else "row"
     column = axis_name(shape.column_axis) if shape.column_axis is not None else "column"
     writer.lanes = (row, column)
     _range(writer, row, "down", high, "[:, None]", shape.rows)
     _range(writer, column, "across", wide, "[None, :]", shape.columns)
-    kinds = (left.dtype, right.dtype)
-    sums = accumulator(*kinds, result.dtype)
-    text.line(f"acc = tl.zeros([{high}, {wide}], {scalar.compute_type(sums)})")
-    limit = text.dim(shape.inner)
     matrix = in_matrix(*kinds)
     step = deep if matrix else 1
-    once = isinstance(shape.inner, int) and shape.inner <= step
-    loop = contextlib.nullcontext() if once else text.block(f"for start in range(0, {limit}, {step}):")
+    count = ceildiv(shape.inner, step)
+    base = ""
+    if isinstance(count, int):
+        count, base = part_range(writer, count, tile)
+    mark = text.mark()
+    text.line(f"acc = tl.zeros([{high}, {wide}], {scalar.compute_type(sums)})")
+    once = isinstance(count, int) and count == 1 and tile.splits == 1
+    loop = contextlib.nullcontext() if once else text.block(f"for step in range(0, {text.dim(count)}):")
     with loop, elements.scope():
+        if not once:
+            text.line(f"start = ({base}step) * {step}" if base else f"start = step * {step}")
         base = "" if once else "start + "
         if matrix:
             _range(writer, "ka", base, deep, "[None, :]", shape.inner, counted=True)
@@ -151,12 +151,15 @@ def dot_kernel(
             b = elements.of(right, _operand(right, shape, result, "kb"))
             own = scalar.compute_type(sums)
             text.line(f"acc += {a}.to({own}) * {b}.to({own})")
-    given = "acc" if sums.compute is result.dtype.compute else text.let(f"acc.to({scalar.compute_type(result.dtype)})")
-    elements.given[result] = given
-    place = maps.identity(root.shape)
-    writer.store(elements.of(root, place), root.dtype, place)
-    grid = (down * across if not isinstance(across, int) else across * down, batch, 1)
-    return writer.kernel(Launch(grid, tile.warps, tile.stages if matrix else 1))
+    finish(writer, mark, tile, sums, result, number, weights)
+    tiles = down * across if not isinstance(across, int) else across * down
+    counters = 0
+    if tile.splits > 1:
+        if not isinstance(tiles, int) or not isinstance(batch, int) or not isinstance(count, int):
+            raise DeclinedError("a product of symbolic sizes is not split")
+        counters = tiles * batch
+    grid = (tiles, batch, tile.splits)
+    return writer.kernel(Launch(grid, tile.warps, tile.stages if matrix else 1), counters=counters)
 
 
 def _grouped(writer: KernelWriter, pid: str, down: DimLike, across: DimLike, group: int) -> None:

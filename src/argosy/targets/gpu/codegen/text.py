@@ -85,6 +85,20 @@ class TritonText:
         yield
         self._depth -= 1
 
+    def mark(self) -> int:
+        """The place of the next line."""
+        return len(self._lines)
+
+    def take(self, mark: int) -> list[str]:
+        """Take back the lines from a place on, without their indentation."""
+        taken = self._lines[mark:]
+        del self._lines[mark:]
+        return [line.strip() for line in taken]
+
+    def insert(self, mark: int, lines: Iterable[str]) -> None:
+        """Put lines at a place on the outermost level."""
+        self._lines[mark:mark] = ["    " + line for line in lines]
+
     def text(self) -> str:
         """All lines."""
         return "\n".join(self._lines)

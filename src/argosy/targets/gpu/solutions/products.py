@@ -3,56 +3,58 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
+from argosy.ir.dim import DimLike
+from argosy.ir.dtype import DType
+from argosy.ir.types import TensorType
+from argosy.ops.pointwise import Pointwise
 from argosy.ops.shapes import product
 from argosy.targets.gpu.codegen.attention import attention_kernel
 from argosy.targets.gpu.codegen.blocks import at_most, size_hint
-from argosy.targets.gpu.codegen.convolution import conv_kernel, why_no_product
+from argosy.targets.gpu.codegen.convolution import conv_kernel, inner_steps, why_no_product
 from argosy.targets.gpu.codegen.element import present
-from argosy.targets.gpu.codegen.product import Tile, dot_kernel, in_matrix, shape_of
+from argosy.targets.gpu.codegen.kernel import Kernel
+from argosy.targets.gpu.codegen.product import accumulator, dot_kernel, in_matrix, shape_of
+from argosy.targets.gpu.codegen.summing import Tile
 from argosy.targets.gpu.solution import Order, Problem, Solution, Steps, register_solution
+from argosy.targets.gpu.solutions.tiles import ProductSize, tiles
 from argosy.targets.gpu.solutions.windows import last_channels
 
 __all__ = ["FlashAttention", "MatrixConvolution", "MatrixProduct"]
 
 
-@dataclass(frozen=True, slots=True)
-class _Size:
-    """A product as its tiles see it: rows, columns, inner axis, products side by side, type in an arch's words."""
-
-    rows: int
-    columns: int
-    inner: int
-    batch: int
-    dtype: str
+_COSTLY: Final = frozenset({"erf", "exp", "tanh", "log", "pow", "sin", "cos"})
+_KINDS: Final = {"float16": "fp16", "bfloat16": "bf16", "float32": "fp32", "int8": "int8", "uint8": "int8"}
 
 
-_DTYPES: Final = {"float16": "fp16", "bfloat16": "bf16", "float32": "fp32"}
+def _epilogue(problem: Problem) -> float:
+    """How costly what follows the sums is, where a plain store is 1: more with other tensors, and with functions."""
+    result = problem.anchor_instruction.result()
+    others = sum(parameter.result().shape == result.shape for parameter in problem.module.parameters)
+    primitives = {
+        step.primitive
+        for each in problem.module.instructions
+        if isinstance(each.op, Pointwise)
+        for step in each.op.formula.steps
+    }
+    return 1.0 + others + 3.0 * bool(primitives & _COSTLY)
 
 
-def _tiles(problem: Problem, size: _Size) -> list[Tile]:
-    """Tiles to try, best first: the largest of which there are enough to fill the device, then smaller ones."""
-    units = problem.arch.units or 64
-    stages = 3 if problem.arch.has("async_copy") else 2
-    found: list[tuple[float, Tile]] = []
-    # Without matrix instructions threads hold the operands of a step in registers, beside their sums.
-    by_hand = size.dtype == "fp32" or not problem.arch.has(f"matrix_{size.dtype}")
-    deep = 32 if by_hand else 64
-    inner = max(at_most(size.inner, deep), 16)
-    for high in (128, 64, 32, 16):
-        for wide in (128, 64, 32, 16):
-            if high > max(at_most(size.rows, 128), 16) or wide > max(at_most(size.columns, 128), 16):
-                continue
-            if by_hand and high * wide > 64 * 64:
-                continue
-            programs = -(-size.rows // high) * -(-size.columns // wide) * size.batch
-            waves = -(-programs // units)
-            # A step of a program: its products, or the loading of its operands where that takes longer.
-            work = max(high * wide / (1 if min(high, wide) >= 32 else 0.5), 48 * (high + wide))
-            found.append((waves * (work * size.inner + 20000), Tile(high, wide, inner, 4, stages)))
-    return [tile for _, tile in sorted(found, key=lambda each: each[0])]
+def _sized(problem: Problem, rows: DimLike, columns: DimLike, inner: DimLike, batch: DimLike, taps: int) -> ProductSize:
+    kind = present(problem.anchor_instruction, 0).dtype
+    fixed = all(isinstance(size, int) for size in (rows, columns, inner, batch))
+    return ProductSize(
+        size_hint(rows), size_hint(columns), size_hint(inner), size_hint(batch, 1), max(kind.bits // 8, 1), taps,
+        _epilogue(problem), _KINDS.get(kind.name, "fp32"), fixed,
+    )  # fmt: skip
+
+
+def _temporaries(tile: Tile, kernel: Kernel, sums: DType, steps: Steps) -> list[int]:
+    """The buffer for the parts of split sums."""
+    if tile.splits == 1:
+        return []
+    return [steps.temporary(TensorType(sums, (kernel.counters, tile.splits, tile.rows * tile.columns)))]
 
 
 @register_solution
@@ -72,19 +74,18 @@ class MatrixProduct(Solution):
         if not in_matrix(left.dtype, present(anchor, 1).dtype):
             high, wide = max(at_most(shape.rows, 32), 1), max(at_most(shape.columns, 64), 1)
             return (Tile(high, wide, 1, 4 if high * wide >= 512 else 1, 1),)
-        size = _Size(
-            size_hint(shape.rows), size_hint(shape.columns), size_hint(shape.inner), size_hint(product(shape.batch), 1),
-            _DTYPES.get(left.dtype.name, "int8"),
-        )  # fmt: skip
-        return _tiles(problem, size)
+        size = _sized(problem, shape.rows, shape.columns, shape.inner, product(shape.batch), 1)
+        return tiles(size, problem.arch)
 
     def lower(self, problem: Problem, config: Any, steps: Steps) -> None:
+        anchor, places = problem.anchor_instruction, range(len(problem.module.parameters))
         kernel = dot_kernel(
-            problem.module, problem.anchor_instruction, problem.orders, problem.order, config,
-            tf32=problem.options.allow_tf32,
+            problem.module, anchor, problem.orders, problem.order, config,
+            [steps.is_weight(place) for place in places], tf32=problem.options.allow_tf32,
         )  # fmt: skip
-        reads = [steps.operand(index) for index in range(len(problem.module.parameters))]
-        steps.launch(kernel, reads, [steps.result(0, problem.order)])
+        sums = accumulator(present(anchor, 0).dtype, present(anchor, 1).dtype, anchor.result().dtype)
+        writes = [*_temporaries(config, kernel, sums, steps), steps.result(0, problem.order)]
+        steps.launch(kernel, [steps.operand(place) for place in places], writes)
 
 
 @register_solution
@@ -104,11 +105,12 @@ class MatrixConvolution(Solution):
         anchor = problem.anchor_instruction
         result, weight, x = anchor.result(), present(anchor, 1), present(anchor, 0)
         group = getattr(anchor.op, "group", 1)
-        places = product((result.shape[0], *result.shape[2:]))
-        inner = size_hint(x.shape[1]) // group * size_hint(product(weight.shape[2:]))
-        dtype = _DTYPES.get(x.dtype.name, "int8")
-        size = _Size(size_hint(places), size_hint(result.shape[1]) // group, inner, group, dtype)
-        return _tiles(problem, size)
+        rows = product((result.shape[0], *result.shape[2:]))
+        channels, columns = size_hint(x.shape[1]) // group, size_hint(result.shape[1]) // group
+        taps = size_hint(product(weight.shape[2:]))
+        apart = inner_steps(weight.shape[2:], channels, channels) == taps
+        size = _sized(problem, rows, columns, channels * taps, group, taps if apart else 1)
+        return tiles(size, problem.arch)
 
     def lower(self, problem: Problem, config: Any, steps: Steps) -> None:
         anchor, module = problem.anchor_instruction, problem.module
@@ -123,8 +125,11 @@ class MatrixConvolution(Solution):
                 reads.append(steps.ordered(index, orders[index]))
             else:
                 reads.append(steps.operand(index))
-        kernel = conv_kernel(module, anchor, orders, problem.order, config, tf32=problem.options.allow_tf32)
-        steps.launch(kernel, reads, [steps.result(0, problem.order)])
+        weights = [steps.is_weight(place) for place in range(len(orders))]
+        kernel = conv_kernel(module, anchor, orders, problem.order, config, weights, tf32=problem.options.allow_tf32)
+        sums = accumulator(present(anchor, 0).dtype, weight.dtype, anchor.result().dtype)
+        writes = [*_temporaries(config, kernel, sums, steps), steps.result(0, problem.order)]
+        steps.launch(kernel, reads, writes)
 
 
 @register_solution
