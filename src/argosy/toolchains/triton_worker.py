@@ -48,7 +48,13 @@ def _compiled(job: dict[str, Any]) -> dict[str, Any]:
 
     text = job["text"]
     linecache.cache[_FILE] = (len(text), None, text.splitlines(True), _FILE)
-    names: dict[str, Any] = {"triton": triton, "tl": tl, "libdevice": libdevice, "gdc": cuda, "__name__": "argosy_kernels"}
+    names: dict[str, Any] = {
+        "triton": triton,
+        "tl": tl,
+        "libdevice": libdevice,
+        "gdc": cuda,
+        "__name__": "argosy_kernels",
+    }
     exec(compile(text, _FILE, "exec"), names)  # noqa: S102 - our own text; Triton reads the source of functions
     function = names[job["entry"]]
     source = ASTSource(

@@ -185,9 +185,7 @@ class Draft:
         self.kernels.append(kernel)
         pointers = [PointerArgument(8 * slot, number) for slot, number in enumerate((*reads, *writes))]
         fault = (HiddenArgument(8 * len(pointers), 8, "fault"),) if kernel.may_fail else ()
-        counters = (
-            (ScratchArgument(8 * (len(pointers) + len(fault)), 4 * kernel.counters),) if kernel.counters else ()
-        )
+        counters = (ScratchArgument(8 * (len(pointers) + len(fault)), 4 * kernel.counters),) if kernel.counters else ()
         first = 8 * (len(pointers) + len(fault) + len(counters))
         width, kind = (8, "int64") if kernel.symbol_type == "i64" else (4, "int32")
         scalars = [

@@ -149,8 +149,8 @@ def attention_kernel(
         scores = text.let(f"tl.broadcast_to({scores}, [{high}, {wide}])")
         text.line(f"higher = max_nan(most, tl.reduce({scores}, 1, max_nan, keep_dims=True))")
         text.line('safe = tl.where(higher == float("-inf"), tl.zeros_like(higher), higher)')
-        text.line(f"powers = libdevice.exp({scores} - safe)")
-        text.line("kept = libdevice.exp(most - safe)")
+        text.line(f"powers = {elements.exp(f'{scores} - safe')}")
+        text.line(f"kept = {elements.exp('most - safe')}")
         text.line("total = total * kept + tl.sum(powers, 1, keep_dims=True)")
         elements.given[attention.softmax.result()] = "powers"
         weights = present(anchor, 0)

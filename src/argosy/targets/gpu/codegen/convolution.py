@@ -11,7 +11,6 @@ import math
 from collections.abc import Sequence
 from typing import Final
 
-from argosy.ir.access import axis_index
 from argosy.ir.dim import DimLike, Symbol, ceildiv, symbol_dim
 from argosy.ir.module import Instruction, Module
 from argosy.ops.convolution import Conv, ConvTranspose
@@ -139,9 +138,7 @@ def inner_steps(kernel: Sequence[DimLike], channels: int, deep: int) -> int:
     return taps * -(-channels // deep) if channels >= _LEAST_CHANNELS else -(-(taps * channels) // deep)
 
 
-def _inner(
-    writer: KernelWriter, step: str, kernel: Sequence[DimLike], channels: int, deep: int
-) -> tuple[Inner, Inner]:
+def _inner(writer: KernelWriter, step: str, kernel: Sequence[DimLike], channels: int, deep: int) -> tuple[Inner, Inner]:
     """Where a step over the inner axis is for the image and for the weight. One loop does it all: it is pipelined."""
     text = writer.text
     sizes = [size for size in kernel if isinstance(size, int)]

@@ -17,7 +17,7 @@ from argosy.ir import access as maps
 from argosy.ir import dim as dims
 from argosy.ir.access import Access
 from argosy.ir.dim import Dim, DimLike, Symbol, bounds, symbol_dim
-from argosy.ir.dtype import FLOAT64, DType
+from argosy.ir.dtype import FLOAT32, FLOAT64, DType
 from argosy.ir.module import Constant, Instruction, Parameter, Value
 from argosy.ir.op import Op
 from argosy.ops.joining import Split
@@ -73,6 +73,8 @@ class Elements:
         self.flat: tuple[DimLike, str] | None = None
         self.row: tuple[str, str, tuple[DimLike, ...]] | None = None
         """Of a kernel that holds whole rows: the shape of its block, the mask of the elements in it, and their dims."""
+        self.short = False
+        """Whether all results are short floats, so that functions in float32 need not be right to its last bits."""
         self._scopes: list[dict[tuple[Value, Access], str]] = [{}]
 
     @contextmanager
@@ -197,7 +199,13 @@ class Elements:
 
     def expression(self, primitive: str, args: Sequence[str], types: Sequence[DType], result: DType) -> str:
         """The Triton of a primitive on elements of `types`; `result` is its element type."""
+        if self.short and primitive in scalar.SHORT and types[0].compute is FLOAT32:
+            return scalar.SHORT[primitive].format(*args)
         return scalar.apply(primitive, args, types, result)
+
+    def exp(self, value: str) -> str:
+        """The Triton of a power of e in float32."""
+        return f"tl.exp({value})" if self.short else f"libdevice.exp({value})"
 
     def constant(self, value: Any, dtype: DType) -> str:
         """A number in the compute type of `dtype`."""

@@ -115,6 +115,9 @@ class KernelWriter:
         self.elements = Elements(self.text, pointers, held)
         shapes = [value.shape for value in (*(p.result() for p in module.parameters), *module.results)]
         widths = [max(v.dtype.bits // 8, 1) for v in (*(p.result() for p in module.parameters), *module.results)]
+        self.elements.short = bool(module.results) and all(
+            value.dtype.name in ("float16", "bfloat16") for value in module.results
+        )
         self.text.wide = any(_is_large(product(shape), width) for shape, width in zip(shapes, widths, strict=True))
 
     @staticmethod

@@ -8,6 +8,7 @@ from typing import Final
 from argosy.ir import access as maps
 from argosy.ir.access import Access
 from argosy.ir.dim import DimLike, ceildiv
+from argosy.ir.dtype import FLOAT32
 from argosy.ir.module import Instruction, Module
 from argosy.ops.reduce import Reduce, Softmax
 from argosy.ops.shapes import product
@@ -99,7 +100,7 @@ def _softmax(elements: Elements, instruction: Instruction, access: Access) -> st
         value = elements.let(f'tl.where({mask}, {value}, float("-inf"))')
     most = elements.let(f"tl.reduce({value}, 1, max_nan, keep_dims=True)")
     shifted = elements.let(f"{value} - {most}")
-    powers = elements.let(f"libdevice.exp({shifted})")
+    powers = elements.let(elements.exp(shifted) if kind is FLOAT32 else f"libdevice.exp({shifted})")
     total = elements.let(f"tl.sum({powers}, 1, keep_dims=True)")
     if op.log:
         return elements.let(f"{shifted} - libdevice.log({total})")

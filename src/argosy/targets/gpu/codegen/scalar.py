@@ -16,7 +16,17 @@ import numpy as np
 from argosy.ir.dtype import FLOAT32, FLOAT64, DType
 from argosy.targets.gpu.codegen.declined import DeclinedError
 
-__all__ = ["EXPRESSIONS", "apply", "compute_type", "constant", "from_storage", "pointer_type", "tl_type", "to_storage"]
+__all__ = [
+    "EXPRESSIONS",
+    "SHORT",
+    "apply",
+    "compute_type",
+    "constant",
+    "from_storage",
+    "pointer_type",
+    "tl_type",
+    "to_storage",
+]
 
 _NAMES: Final = {"float16": "fp16", "bfloat16": "bf16", "float32": "fp32", "float64": "fp64"}
 
@@ -270,6 +280,10 @@ EXPRESSIONS: Final[Mapping[str, Expression]] = {
     "select": lambda call: f"tl.where({', '.join(call.args)})",
     "convert": _convert,
 }
+
+
+SHORT: Final = {"erf": "erf_short({})", "exp": "tl.exp({})", "div": "({} / {})"}
+"""Primitives on float32 that are right to more bits than short floats have, not to all of float32's."""
 
 
 def apply(primitive: str, args: Sequence[str], types: Sequence[DType], result: DType) -> str:

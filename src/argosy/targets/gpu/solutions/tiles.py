@@ -78,7 +78,8 @@ def _candidates(size: ProductSize, arch: GpuArch) -> Iterator[Tile]:
         for wide in (256, 128, 64, 32, 16):
             if high > high_most or wide > wide_most or (size.width > 2 and high * wide > 64 * 64):
                 continue
-            if not waits and wide == 256:  # spills where loads go through registers
+            # Spills, where loads go through registers too or the epilogue holds more than a tile.
+            if high * wide > 128 * 128 and (not waits or size.weight > 1):
                 continue
             for deep in (128, 64, 32, 16):
                 if deep * size.width > 256 or deep > max(at_most(stretch, 128), 16):
@@ -99,7 +100,8 @@ def _candidates(size: ProductSize, arch: GpuArch) -> Iterator[Tile]:
 
 
 def _steps(tile: Tile, size: ProductSize) -> int:
-    return size.taps * -(-(-(-size.inner // size.taps)) // tile.inner)
+    stretch = -(-size.inner // size.taps)
+    return size.taps * -(-stretch // tile.inner)
 
 
 def _programs(tile: Tile, size: ProductSize) -> int:
