@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -45,6 +46,21 @@ def test_runs_one_by_one_and_as_one_graph_give_the_same_and_leave_nothing(fake: 
     del made
     gc.collect()
     assert not fake.alive
+
+
+def test_kernels_may_start_before_those_in_front_of_them_have_ended() -> None:
+    with faked("cuda") as fake:
+        plan_ = sums()
+        (block,) = plan_.body
+        assert isinstance(block, StraightBlock)
+        early = [msgspec.structs.replace(step, programmatic=True) for step in block.steps]
+        made = executor(msgspec.structs.replace(plan_, body=(StraightBlock(tuple(early)),)))
+        fake.fail("launch_with", 1)
+        with pytest.raises(DeviceError, match="launch_with"):
+            made.run([numbers(1000), numbers(1000)], Env())
+        for _ in range(3):
+            (y,) = made.run([numbers(1000), numbers(1000)], Env())
+            np.testing.assert_array_equal(y, numbers(1000) * 6)
 
 
 def test_a_run_after_the_second_is_a_single_call_for_all_of_its_work(fake: Fake) -> None:

@@ -18,6 +18,7 @@ from argosy.ir.access import axis_index
 from argosy.ir.dtype import DType
 from argosy.ir.module import Value
 from argosy.targets.gpu.codegen import scalar
+from argosy.targets.gpu.codegen.declined import DeclinedError
 from argosy.targets.gpu.codegen.element import axes_access
 from argosy.targets.gpu.codegen.kernel import KernelWriter
 
@@ -48,6 +49,8 @@ def part_range(writer: KernelWriter, steps: int, tile: Tile) -> tuple[int, str]:
     """How many of the steps of the inner axis a program does, and the first one; the part is axis 2 of the grid."""
     if tile.splits == 1:
         return steps, ""
+    if steps % tile.splits:
+        raise DeclinedError(f"{steps} steps are not split into {tile.splits} equal parts")
     writer.text.line(f"part = {writer.program(2)}")
     return steps // tile.splits, f"part * {steps // tile.splits} + "
 
