@@ -150,6 +150,49 @@ def index_within(raw, size):
     return tl.minimum(tl.maximum(place, 0), tl.maximum(size - 1, 0))
 
 @triton.jit
+def cubic_weight(distance, a):
+    near = ((a + 2) * distance - (a + 3)) * distance * distance + 1
+    far = ((a * distance - 5 * a) * distance + 8 * a) * distance - 4 * a
+    return tl.where(distance <= 1, near, tl.where(distance < 2, far, 0.0))
+
+@triton.jit
+def box_corners(box, centred: tl.constexpr):
+    a, b, c, d = tl.load(box), tl.load(box + 1), tl.load(box + 2), tl.load(box + 3)
+    if centred:
+        a, b, c, d = a - c / 2, b - d / 2, a + c / 2, b + d / 2
+    return min_nan(a, c), min_nan(b, d), max_nan(a, c), max_nan(b, d)
+
+@triton.jit
+def box_overlap(a, b, c, d, e, f, g, h):
+    height = max_nan(min_nan(c, g) - max_nan(a, e), 0.0)
+    width = max_nan(min_nan(d, h) - max_nan(b, f), 0.0)
+    shared = height * width
+    both = (c - a) * (d - b) + (g - e) * (h - f) - shared
+    return tl.where(both > 0, tl.math.div_rn(shared, tl.where(both > 0, both, 1.0)), 0.0)
+
+@triton.jit
+def scaled_size(size, scale):
+    # A float32 scale that is the nearest one to a fraction with a small denominator means it: continued fractions.
+    rest = scale
+    above, below = tl.full([], 1, tl.int64), tl.full([], 0, tl.int64)
+    before_above, before_below = tl.full([], 0, tl.int64), tl.full([], 1, tl.int64)
+    found = tl.full([], -1, tl.int64)
+    for _ in range(24):
+        live = (found < 0) & (rest >= 0) & (rest < 1099511627776.0)
+        whole = libdevice.floor(tl.where(live, rest, 0.0))
+        next_above = whole.to(tl.int64) * above + before_above
+        next_below = whole.to(tl.int64) * below + before_below
+        live = live & (next_below <= 1000)
+        before_above, before_below = tl.where(live, above, before_above), tl.where(live, below, before_below)
+        above, below = tl.where(live, next_above, above), tl.where(live, next_below, below)
+        safe = tl.where(below == 0, 1, below)
+        near = (above.to(tl.float64) / safe.to(tl.float64)).to(tl.float32) == scale.to(tl.float32)
+        found = tl.where(live & (below != 0) & near, floor_div(size * above, safe), found)
+        gap = rest - whole
+        rest = tl.where(live & (gap > 0), 1.0 / tl.where(gap > 0, gap, 1.0), -1.0)
+    return tl.where(found >= 0, found, libdevice.floor(size.to(tl.float32) * scale.to(tl.float32)).to(tl.int64))
+
+@triton.jit
 def less_float(a, b):
     return (a < b) | ((b != b) & (a == a))
 
