@@ -162,7 +162,7 @@ CONSTANTS: Final = {
     "non_blocking": Constant(1, 1, "CU_STREAM_NON_BLOCKING", "hipStreamNonBlocking"),
     "no_timing": Constant(2, 2, "CU_EVENT_DISABLE_TIMING", "hipEventDisableTiming"),
     "thread_local": Constant(1, 1, "CU_STREAM_CAPTURE_MODE_THREAD_LOCAL", "hipStreamCaptureModeThreadLocal"),
-    "out_of_memory": Constant(2, 2, "CUDA_ERROR_OUT_OF_MEMORY", "hipErrorDeviceMemoryError"),
+    "out_of_memory": Constant(2, 2, "CUDA_ERROR_OUT_OF_MEMORY", "hipErrorOutOfMemory"),
 }
 """What functions are told, and tell."""
 
