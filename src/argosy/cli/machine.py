@@ -1,8 +1,7 @@
-"""What a machine has that matters to Argosy: Python and packages, drivers, the CPU. Nothing is loaded or changed."""
+"""What a machine has that matters to Argosy: Python and packages, drivers, GPUs, the CPU. Nothing is changed."""
 
 from __future__ import annotations
 
-import ctypes.util
 import importlib.metadata
 import os
 import platform
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from argosy import __version__
+from argosy.runtime.gpu.discovery import devices, driver, driver_words
 
 __all__ = ["describe_machine"]
 
@@ -22,8 +22,8 @@ _PACKAGES: Final = {
     "gpu": ("triton",),
     "images": ("pillow",),
 }
-# Driver libraries, and the device file that its kernel module makes.
-_DRIVERS: Final = {"NVIDIA": ("cuda", "/dev/nvidiactl"), "AMD": ("amdhip64", "/dev/kfd")}
+# Kinds of GPU drivers, and the device file that the kernel module of each makes.
+_DRIVERS: Final = {"NVIDIA": ("cuda", "/dev/nvidiactl"), "AMD": ("hip", "/dev/kfd")}
 _CPUINFO: Final = Path("/proc/cpuinfo")
 
 
@@ -40,7 +40,8 @@ def describe_machine() -> dict[str, dict[str, str]]:
             for extra, packages in _PACKAGES.items()
             for package in packages
         },
-        "drivers": {vendor: _driver(library, device) for vendor, (library, device) in _DRIVERS.items()},
+        "drivers": {vendor: _driver(kind, device) for vendor, (kind, device) in _DRIVERS.items()},
+        "gpus": _gpus(),
         "cpu": _cpu(),
     }
 
@@ -52,10 +53,20 @@ def _version(package: str) -> str:
         return "not installed"
 
 
-def _driver(library: str, device: str) -> str:
-    found = ctypes.util.find_library(library)
+def _driver(kind: str, device: str) -> str:
+    found = driver(kind)
     kernel = "present" if Path(device).exists() else "absent"
-    return f"{found or f'lib{library} not found'}; {device} {kernel}; this version runs on no GPU"
+    return f"{found.words or 'ready'}; {device} {kernel}"
+
+
+def _gpus() -> dict[str, str]:
+    """Every GPU that the drivers report, by what `--device` takes."""
+    return {
+        f"{info.kind}:{info.index}": f"{info.name}, {info.arch}, {info.units} compute units, {info.memory >> 20} MiB, "
+        f"at {info.pci}, driver with {info.kind.upper()} {driver_words(info.kind, info.driver)}"
+        + (f"; can't be used: {info.problem}" if info.problem else "")
+        for info in devices()
+    }
 
 
 def _cpu() -> dict[str, str]:
