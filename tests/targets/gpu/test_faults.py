@@ -9,8 +9,9 @@ import pytest
 
 from argosy.errors import UsageError
 from argosy.ir import Builder, Program, TensorType
-from argosy.ir.dtype import DTYPES, FLOAT32, INT64
+from argosy.ir.dtype import BOOL, DTYPES, FLOAT32, INT64
 from argosy.ops.index import Gather
+from argosy.ops.requirement import Require
 from argosy.options import CompileOptions
 from argosy.runtime.gpu.faults import first_fault
 from tests.targets.cpu.test_faults import CASES, Build, X, ints
@@ -72,3 +73,14 @@ def test_a_word_holds_a_code_and_a_number_with_its_sign(value: int) -> None:
     word = (3 << 56) | (value & ((1 << 56) - 1))
     assert first_fault([0, word, 1 << 56]) == (1, 3, value)
     assert first_fault([0, 0]) is None
+
+
+def test_a_requirement_that_does_not_hold_ends_the_run() -> None:
+    builder = Builder()
+    good, x = builder.parameter("good", TensorType(BOOL, (1,))), builder.parameter("x", TensorType(FLOAT32, (3,)))
+    builder.add_all(Require(True, "it is not good"), good, source="node")
+    run = interpreted_run(Program(builder.module({"y": builder.pointwise("neg", x)})), options=STRICT)
+    values = np.ones(3, np.float32)
+    np.testing.assert_array_equal(run({"good": np.array([True]), "x": values})["y"], -values)
+    with pytest.raises(UsageError, match="node"):
+        run({"good": np.array([False]), "x": values})
