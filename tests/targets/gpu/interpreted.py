@@ -271,7 +271,8 @@ def interpreted_run(program: Program, arch: str = "sm_90", options: CompileOptio
     chosen = options or CompileOptions()
     module = PassManager(tuple(pipeline(chosen))).run(program.main)
     with mock.patch.object(variant, "compile_kernels", _compiled):
-        lowered, plan, entries = variant.compiled_variant(module, row, chosen)
+        made = variant.compiled_variant(module, row, chosen)
+    lowered, plan, entries = made.lowered, made.plan, made.entries
     weights = lowered.weights
     decoder = Decoder(plan.modules, decode_symbols(plan.symbols), lambda ref: weights[ref.sha256], "test")
     executor = DeviceExecutor(plan, decoder, "test", InterpretedDevice(), [entries[code.path] for code in plan.code])

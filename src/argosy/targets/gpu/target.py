@@ -87,7 +87,7 @@ class GpuTarget(Target):
 
     def lower(self, module: Module, options: CompileOptions) -> Lowered:
         row = self.row
-        lowered, plan, entries = compiled_variant(module, row, options)
+        made = compiled_variant(module, row, options)
         record = VariantRecord(
             "",
             row.vendor,
@@ -97,10 +97,10 @@ class GpuTarget(Target):
             numeric=options.numeric(),
             toolchain={"triton": triton_version()},
             portable=row.portable,
-            requirements=Requirements(features=_runs_on(row)),
+            requirements=Requirements(_runs_on(row), made.minimum_driver),
         )
         record = msgspec.structs.replace(record, key=variant_key(record))
-        return Lowered(CompiledVariant(record, plan, entries), lowered.weights, lowered.host_steps)
+        return Lowered(CompiledVariant(record, made.plan, made.entries), made.lowered.weights, made.lowered.host_steps)
 
     def _plain_row(self) -> GpuArch:
         """The row as the tables have it. Raises UsageError for a name that isn't one arch."""

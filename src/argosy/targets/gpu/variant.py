@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final, Literal
 
 from msgspec.structs import replace
@@ -28,10 +29,11 @@ from argosy.ir.module import Module
 from argosy.options import CompileOptions
 from argosy.targets.gpu.arches.row import GpuArch
 from argosy.targets.gpu.codegen.kernel import Kernel
+from argosy.targets.gpu.drivers import minimum_driver
 from argosy.targets.gpu.lower import SPILLS, LoweredModule, lower_module
 from argosy.toolchains.triton import CompiledKernel, GpuCode, Refused, compile_kernels
 
-__all__ = ["compiled_variant", "gpu_code"]
+__all__ = ["CompiledModule", "compiled_variant", "gpu_code"]
 
 log = logging.getLogger("argosy.gpu")
 
@@ -41,10 +43,18 @@ _SPILL_ROUNDS: Final = 6
 """How often, at most, because of kernels that spill: they run, so in the end one of them is taken."""
 
 
-def compiled_variant(
-    module: Module, arch: GpuArch, options: CompileOptions
-) -> tuple[LoweredModule, PlanRecord, dict[str, bytes]]:
-    """A module that has gone through the pipeline, lowered and compiled: the plan, and the entries of its code.
+@dataclass(frozen=True, slots=True)
+class CompiledModule:
+    """What a variant is made of: `plan` with its code objects, whose content `entries` hold, and the driver needed."""
+
+    lowered: LoweredModule
+    plan: PlanRecord
+    entries: dict[str, bytes]
+    minimum_driver: str
+
+
+def compiled_variant(module: Module, arch: GpuArch, options: CompileOptions) -> CompiledModule:
+    """A module that has gone through the pipeline, lowered and compiled.
 
     Raises CompileError for a host step under `strict`, MissingExtraError without the toolchain.
     """
@@ -65,7 +75,8 @@ def compiled_variant(
                 compiled[name] = answer
         met = {} if turn >= _SPILL_ROUNDS else _spills(compiled.values())
         if len(compiled) == len(names) and met.keys() <= spilled.keys():
-            return lowered, *_completed(lowered.plan, lowered.kernels, compiled)
+            plan, entries = _completed(lowered.plan, lowered.kernels, compiled)
+            return CompiledModule(lowered, plan, entries, minimum_driver(compiled.values()))
         spilled |= met
     raise CompileError(f"Triton refused kernels {_ROUNDS} times: {next(reversed(refused.values()))}", where=arch.name)
 
