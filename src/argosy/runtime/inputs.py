@@ -108,7 +108,17 @@ def _check_tensor(value: Any, kind: TensorType, where: str) -> Any:
 
 
 def _as_array(value: Any, kind: TensorType, where: str) -> Any:
-    """Something that is no numpy array: DLPack tensors keep their type, Python numbers and lists take the model's."""
+    """Something that is no numpy array: DLPack tensors keep their type, Python numbers and lists take the model's.
+
+    What lies on a GPU stays there.
+    """
+    if hasattr(value, "__dlpack_device__") or hasattr(value, "__cuda_array_interface__"):
+        from argosy.runtime.gpu.dlpack import is_on_gpu  # noqa: PLC0415 - felt where there is no GPU
+
+        if is_on_gpu(value):
+            from argosy.runtime.gpu.array import device_array  # noqa: PLC0415
+
+            return device_array(value, where)
     if hasattr(value, "__dlpack__"):
         return np.from_dlpack(value)
     if isinstance(value, np.generic):

@@ -212,6 +212,8 @@ def _own(value: Any, arguments: Sequence[Any], kind: Type, name: str) -> Any:
         return {key: _own(item, arguments, getattr(kind, "value", kind), name) for key, item in value.items()}
     if value is None or isinstance(value, (str, np.generic)):
         return value
+    if not isinstance(value, np.ndarray) and hasattr(value, "__dlpack_device__"):
+        return value  # it lies on a GPU, in memory of its own
     array = np.asarray(value)
     if isinstance(kind, TensorType) and array.dtype is not kind.dtype.numpy and dtype_of(array.dtype) is not kind.dtype:
         raise InternalError(f"computed as {array.dtype}, declared {kind}", where=f"output {name!r}")

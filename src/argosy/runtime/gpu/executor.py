@@ -26,9 +26,11 @@ from argosy.ir.op import Env
 from argosy.ir.types import type_symbols
 from argosy.runtime.buffers import BufferTable, Sizes
 from argosy.runtime.gpu.api import DriverError
+from argosy.runtime.gpu.array import DeviceArray, wait_for_others
 from argosy.runtime.gpu.device import Device
 from argosy.runtime.gpu.faults import may_fail
 from argosy.runtime.gpu.layout import DeviceFrame, DeviceHoldings, DeviceLayout, DeviceWorkspace
+from argosy.runtime.gpu.results import ResultMemory
 from argosy.runtime.gpu.run import DeviceRun
 from argosy.runtime.gpu.staged import Staging, staged_launches
 from argosy.runtime.gpu.store import DeviceStore
@@ -121,6 +123,7 @@ class DeviceExecutor:
         self._may_fail = [step for step in launches if may_fail(step)]
         self._workspaces: deque[DeviceWorkspace] = deque()
         store = self._device = DeviceStore(device)
+        self._results = ResultMemory(device)
         store.on_shortage = partial(_end_all, self._workspaces)
         self._holdings = DeviceHoldings(store, initial=[None] * len(plan.buffers))
         before = store.enter()
@@ -160,7 +163,10 @@ class DeviceExecutor:
         return self._device.memory
 
     def run(self, arguments: Sequence[Any], env: Env, observe: Observer | None = None) -> tuple[Any, ...]:
-        """Results for the arguments, both in the order of the model's inputs and outputs."""
+        """Results for the arguments, both in the order of the model's inputs and outputs.
+
+        Where an argument lies on the device, results stay there, too.
+        """
         for number, kind, name in self._binding:
             bind_symbols(kind, arguments[number], env, name)
         bind_shapes(self._plan, arguments, env, self._sizes)
@@ -189,7 +195,10 @@ class DeviceExecutor:
         for number, argument in zip(self._inputs, arguments, strict=True):
             if self._table[number].root in self._on_device:
                 self._check(number, argument, env)
-        if body.staged_launches is not None and observe is None:
+        on_device = any(isinstance(argument, DeviceArray) for argument in arguments)
+        if on_device:
+            wait_for_others(self._device, workspace.stream)
+        elif body.staged_launches is not None and observe is None:
             results = run.whole(body.nodes, body.staged_launches, arguments)
             if results is not None:
                 return results
@@ -198,7 +207,10 @@ class DeviceExecutor:
                 run.write(number, argument)
             with np.errstate(all="ignore"):
                 run.nodes(body.nodes)
-            results = tuple(run.kept(number) for number in self._outputs)
+            if on_device:
+                results = tuple(run.array(number, self._results) for number in self._outputs)
+            else:
+                results = tuple(run.kept(number) for number in self._outputs)
         finally:
             run.end()
         run.check()

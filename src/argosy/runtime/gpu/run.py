@@ -8,14 +8,16 @@ from typing import Any
 import numpy as np
 
 from argosy.artifact.plan import CheckStep, LaunchStep
-from argosy.errors import InternalError
+from argosy.errors import InternalError, UsageError
 from argosy.ir.dim import Symbol
 from argosy.ir.interpreter import Observer
 from argosy.ir.literal import pack_bits, unpack_bits
 from argosy.ir.op import Env
 from argosy.runtime.buffers import BufferTable
 from argosy.runtime.demands import check_demands
+from argosy.runtime.gpu.array import DeviceArray
 from argosy.runtime.gpu.layout import DeviceFrame, DeviceHoldings, bind_launch
+from argosy.runtime.gpu.results import ResultMemory
 from argosy.runtime.gpu.whole import run_whole, whole_graph
 from argosy.runtime.nodes import Launches, Node
 from argosy.runtime.run import Run, fault_in
@@ -116,7 +118,10 @@ class DeviceRun(Run):
         """Make a buffer hold a value."""
         buffer = self._table[number]
         if buffer.root not in self._on_device:
-            self.values[buffer.root] = value
+            self.values[buffer.root] = value.numpy() if isinstance(value, DeviceArray) else value
+            return
+        if isinstance(value, DeviceArray):
+            self._copy_in(number, value)
             return
         self._shapes[number] = np.shape(value)
         frame = self._device_frame
@@ -128,6 +133,29 @@ class DeviceRun(Run):
         if held.nbytes:
             frame.device.upload(self._place(number, held.nbytes), held, frame.stream)
             frame.device.synchronize(frame.stream)  # the caller's memory may change after this
+
+    def _copy_in(self, number: int, array: DeviceArray) -> None:
+        """Make a buffer hold an array of this device."""
+        buffer, frame = self._table[number], self._device_frame
+        if array.device.info != frame.device.info:
+            raise UsageError(f"{array} is not on {frame.device.info.name}, where the session runs")
+        if buffer.dtype.is_packed:
+            self.write(number, array.numpy())
+            return
+        self._shapes[number] = array.shape
+        if array.nbytes:
+            frame.device.copy(self._place(number, array.nbytes), array.address, array.nbytes, frame.stream)
+
+    def array(self, number: int, memory: ResultMemory) -> Any:
+        """The value of a buffer for good, on the device where that is its place."""
+        buffer, frame = self._table[number], self._device_frame
+        if buffer.root not in self._on_device or buffer.dtype.is_packed:
+            return self.kept(number)
+        shape = self._shapes.get(number) or buffer.shape(self._env.symbols)
+        made = memory.array(shape, buffer.dtype.numpy)
+        if made.nbytes:
+            frame.device.copy(made.address, self._place(number), made.nbytes, frame.stream)
+        return made
 
     def _moved(self, origin: int, destination: int) -> Any:
         return self.read(origin)

@@ -76,9 +76,10 @@ EXPORT void fake_device(int index, const char *name, const char *arch, const cha
     device->units = units, device->wave = wave;
     if (index >= device_count) device_count = index + 1;
 }
+static int is_default(const Object *object);
 EXPORT int fake_alive(const char *kind) {
     int count = 0;
-    for (int i = 0; i < object_count; ++i) count += objects[i]->alive && !strcmp(NAMES[objects[i]->kind], kind);
+    for (int i = 0; i < object_count; ++i) count += objects[i]->alive && !strcmp(NAMES[objects[i]->kind], kind) && !is_default(objects[i]);
     return count;
 }
 
@@ -88,7 +89,15 @@ static Object *made(Kind kind, size_t size) {
     objects[object_count++ % MOST] = object;
     return object;
 }
+/* Handle 0 is the default stream of the current device; it is made when it is first used, and not counted. */
+static Object *default_streams[DEVICES];
 static Object *known(const void *handle, Kind kind) {
+    if (!handle && kind == STREAM && current >= 0) {
+        if (!default_streams[current]) {
+            default_streams[current] = made(STREAM, 0);
+        }
+        return default_streams[current];
+    }
     for (int i = 0; i < object_count; ++i)
         if ((void *)objects[i] == handle && objects[i]->kind == kind && objects[i]->alive) return objects[i];
     wrong("%p is no %s that lives", handle, NAMES[kind]);
@@ -112,6 +121,11 @@ static int reachable(char *at, size_t size, int host, int device) {
     if (o) return host || o->device == device ? 1 : (wrong("memory of device %d is used on %d", o->device, device), 0);
     if (!host && (int)strlen(said) == before) wrong("%p is no device memory", at);
     return host && (int)strlen(said) == before;
+}
+static int is_default(const Object *object) {
+    for (int i = 0; i < DEVICES; ++i)
+        if (default_streams[i] == object) return 1;
+    return 0;
 }
 
 static void push(Queue *queue, Work work) {
@@ -213,7 +227,8 @@ EXPORT void fake_reset(void) {
         free(objects[i]);
     }
     object_count = launches_count = calls_count = 0, device_count = 1, used = 0, limit = 64 << 20, said[0] = 0, fail_next = NULL;
-    current = -1;
+    current = -1, version = 0;
+    memset(default_streams, 0, sizeof default_streams);
     fake_device(0, "Fake GPU", "gfx942", "0000:01:00.0", 4, 64);
 }
 

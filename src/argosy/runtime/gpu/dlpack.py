@@ -1,0 +1,134 @@
+"""DLPack's structures, read and written through ctypes.
+
+Source: dlpack.h 1.0 (DLTensor, DLManagedTensor) and the Python specification of DLPack: a capsule `dltensor` whose
+consumer renames it `used_dltensor` and then calls the deleter.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from ctypes import c_int32, c_int64, c_uint8, c_uint16, c_uint64, c_void_p
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final
+
+import ml_dtypes
+import numpy as np
+
+from argosy.errors import UsageError
+
+__all__ = ["CUDA", "ROCM", "View", "check_dense", "exported", "imported", "is_on_gpu"]
+
+CUDA: Final = 2
+ROCM: Final = 10
+_NAME: Final = b"dltensor"
+_CODES: Final = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}
+_BFLOAT: Final = 4
+
+
+class _Tensor(ctypes.Structure):
+    _fields_: ClassVar[Any] = [
+        ("data", c_void_p), ("device_type", c_int32), ("device_id", c_int32), ("ndim", c_int32),
+        ("code", c_uint8), ("bits", c_uint8), ("lanes", c_uint16),
+        ("shape", ctypes.POINTER(c_int64)), ("strides", ctypes.POINTER(c_int64)), ("byte_offset", c_uint64),
+    ]  # fmt: skip
+
+
+_Deleter = ctypes.CFUNCTYPE(None, c_void_p)
+
+
+class _Managed(ctypes.Structure):
+    _fields_: ClassVar[Any] = [("tensor", _Tensor), ("context", c_void_p), ("deleter", _Deleter)]
+
+
+_API: Final = ctypes.pythonapi
+_Destructor = ctypes.CFUNCTYPE(None, c_void_p)
+_new = ctypes.PYFUNCTYPE(ctypes.py_object, c_void_p, ctypes.c_char_p, _Destructor)(("PyCapsule_New", _API))
+_pointer = ctypes.PYFUNCTYPE(c_void_p, ctypes.py_object, ctypes.c_char_p)(("PyCapsule_GetPointer", _API))
+_is_valid = ctypes.PYFUNCTYPE(ctypes.c_int, c_void_p, ctypes.c_char_p)(("PyCapsule_IsValid", _API))
+_pointer_of_dying = ctypes.PYFUNCTYPE(c_void_p, c_void_p, ctypes.c_char_p)(("PyCapsule_GetPointer", _API))
+
+_given: Final[dict[int, tuple[Any, ...]]] = {}
+"""What others hold, by the address of its structure, with all that it needs."""
+
+
+def _delete(managed: int) -> None:
+    _given.pop(managed, None)
+
+
+def _destroy(capsule: int) -> None:
+    if _is_valid(capsule, _NAME):  # nobody took it
+        _given.pop(_pointer_of_dying(capsule, _NAME), None)
+
+
+_deleter, _destructor = _Deleter(_delete), _Destructor(_destroy)
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What a capsule holds."""
+
+    address: int
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+
+def is_on_gpu(value: Any) -> bool:
+    """Whether a tensor of another library lies on a GPU."""
+    if hasattr(value, "__dlpack_device__"):
+        return value.__dlpack_device__()[0] in (CUDA, ROCM)
+    return hasattr(value, "__cuda_array_interface__")
+
+
+def exported(device: tuple[int, int], address: int, shape: Sequence[int], dtype: np.dtype[Any], owner: Any) -> Any:
+    """A capsule; `owner` stays as long as a consumer needs it."""
+    sizes = (c_int64 * max(len(shape), 1))(*shape)
+    strides = (c_int64 * max(len(shape), 1))(*_strides(shape))
+    code = _BFLOAT if dtype == ml_dtypes.bfloat16 else _CODES.get(dtype.kind)
+    if code is None:
+        raise BufferError(f"DLPack has no element type {dtype}")
+    managed = _Managed(
+        _Tensor(address, *device, len(shape), code, dtype.itemsize * 8, 1, sizes, strides, 0), None, _deleter
+    )
+    place = ctypes.addressof(managed)
+    _given[place] = (managed, sizes, strides, owner)
+    return _new(place, _NAME, _destructor)
+
+
+def imported(capsule: Any, where: str = "") -> View:
+    """What a capsule holds. It stays the capsule's: whoever keeps that keeps the memory."""
+    tensor = _Managed.from_address(_pointer(capsule, _NAME)).tensor
+    shape = tuple(tensor.shape[axis] for axis in range(tensor.ndim))
+    if tensor.strides:
+        check_dense(shape, [tensor.strides[axis] for axis in range(tensor.ndim)], where)
+    return View((tensor.data or 0) + tensor.byte_offset, shape, _dtype(tensor, where))
+
+
+def check_dense(shape: Sequence[int], strides: Sequence[int], where: str) -> None:
+    """Raise UsageError where elements are not one after the other. `strides` are in elements; none is dense."""
+    if not strides or 0 in shape:
+        return
+    for size, stride, dense in zip(shape, strides, _strides(shape), strict=True):
+        if size != 1 and stride != dense:
+            raise UsageError(
+                f"the tensor has the strides {list(strides)}, which is not dense",
+                where=where,
+                hint="make it contiguous",
+            )
+
+
+def _strides(shape: Sequence[int]) -> list[int]:
+    strides, step = [], 1
+    for size in reversed(shape):
+        strides.append(step)
+        step *= size
+    return strides[::-1]
+
+
+def _dtype(tensor: _Tensor, where: str) -> np.dtype[Any]:
+    if tensor.lanes == 1 and (tensor.code, tensor.bits) == (_BFLOAT, 16):
+        return np.dtype(ml_dtypes.bfloat16)
+    kind = next((kind for kind, code in _CODES.items() if code == tensor.code), "")
+    if tensor.lanes != 1 or tensor.bits % 8 or not kind:
+        raise UsageError(f"DLPack's element type {tensor.code} of {tensor.bits} bits is unknown here", where=where)
+    return np.dtype(f"{kind}{tensor.bits // 8}")

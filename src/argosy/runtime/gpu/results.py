@@ -1,0 +1,48 @@
+"""Device memory of results that callers keep: given back for later results when they let go."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
+from weakref import finalize
+
+import numpy as np
+
+from argosy.errors import DeviceError
+from argosy.runtime.gpu.array import DeviceArray
+from argosy.runtime.gpu.device import Device
+
+__all__ = ["ResultMemory"]
+
+
+class ResultMemory:
+    """Blocks by size. They outlive the session as long as somebody has an array in one of them."""
+
+    def __init__(self, device: Device) -> None:
+        self._device = device
+        self._free: dict[int, list[int]] = defaultdict(list)
+        finalize(self, _release, device, self._free)
+
+    def array(self, shape: Sequence[int], dtype: np.dtype[Any]) -> DeviceArray:
+        """A new array; what it holds is undefined. Its block may have been read on the default stream until now."""
+        size = max(int(np.prod(shape, dtype=np.int64)) * dtype.itemsize, 1)
+        free = self._free[size]
+        try:
+            address = free.pop()
+        except IndexError:
+            address = self._device.allocate(size)
+        made = DeviceArray(self._device, address, shape, dtype, self)
+        finalize(made, free.append, address).atexit = False
+        return made
+
+
+def _release(device: Device, free: dict[int, list[int]]) -> None:
+    try:
+        before = device.enter()
+    except DeviceError:  # a forked child
+        return
+    for addresses in free.values():
+        while addresses:
+            device.free(addresses.pop())
+    device.leave(before)
