@@ -27,8 +27,9 @@ interpreted_run = pytest.importorskip("tests.targets.gpu.interpreted").interpret
 
 STRICT = CompileOptions(strict=True)
 OPS = (
-    "bit_cast", "col2im", "cumulative", "deform_conv", "grid_sample", "max_roi_pool", "pool", "rnn", "roi_align",
-    "scatter_elements", "scatter_nd",
+    "bit_cast", "col2im", "count_ngrams", "cumulative", "deform_conv", "determinant", "dft", "einsum", "grid_sample",
+    "max_roi_pool", "mel_weights", "pool", "resize", "rnn", "roi_align", "scatter_elements", "scatter_nd",
+    "tree_ensemble",
 )  # fmt: skip
 SAMPLES = 3
 
