@@ -1,4 +1,4 @@
-"""Triton text of places between elements: weights of interpolation, reflections, samples of regions."""
+"""Triton text of places between elements: reflections at borders, samples of regions."""
 
 from __future__ import annotations
 
@@ -7,12 +7,6 @@ from typing import Final
 __all__ = ["SAMPLING"]
 
 SAMPLING: Final = """
-@triton.jit
-def cubic_weight(distance, a):
-    near = ((a + 2) * distance - (a + 3)) * distance * distance + 1
-    far = ((a * distance - 5 * a) * distance + 8 * a) * distance - 4 * a
-    return tl.where(distance <= 1, near, tl.where(distance < 2, far, near * 0))
-
 @triton.jit
 def reflected(place, low, high):
     width = high - low
@@ -37,5 +31,3 @@ def region_sample(place, size):
 def round_away(x):
     return libdevice.copysign(libdevice.floor(tl.abs(x) + 0.5), x)
 """
-"""The formula of `cubic_weight`: R. G. Keys, "Cubic convolution interpolation for digital image processing", IEEE TASSP
-29 (1981), eq. 4, at a distance >= 0."""

@@ -152,7 +152,7 @@ def _tiles(writer: KernelWriter, rows: Rows, wide: int) -> Iterator[str]:
     """A loop over the tiles of the rows; gives the mask under which a lane counts, empty where all do."""
     text, columns = writer.text, rows.columns
     limit = text.dim(columns)
-    once = isinstance(columns, int) and columns <= wide
+    once = isinstance(columns, int) and 0 < columns <= wide
     loop = contextlib.nullcontext() if once else text.block(f"for start in range(0, {limit}, {wide}):")
     with loop, writer.elements.scope():
         text.root("c", f"{'' if once else 'start + '}tl.arange(0, {wide})[None, :]")

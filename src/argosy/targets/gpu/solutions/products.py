@@ -21,7 +21,7 @@ from argosy.targets.gpu.solution import Order, Problem, Solution, Steps, registe
 from argosy.targets.gpu.solutions.tiles import ProductSize, tiles
 from argosy.targets.gpu.solutions.windows import last_channels
 
-__all__ = ["FlashAttention", "MatrixConvolution", "MatrixProduct"]
+__all__ = ["FlashAttention", "MatrixConvolution", "MatrixProduct", "launch_product"]
 
 
 _COSTLY: Final = frozenset({"erf", "exp", "tanh", "log", "pow", "sin", "cos"})
@@ -57,6 +57,21 @@ def _temporaries(tile: Tile, kernel: Kernel, sums: DType, steps: Steps) -> list[
     return [steps.temporary(TensorType(sums, (kernel.counters, tile.splits, tile.rows * tile.columns)))]
 
 
+def launch_product(
+    problem: Problem, config: Any, steps: Steps, reads: Sequence[int], weights: Sequence[bool], result: int
+) -> None:
+    """Append the kernel of a problem whose anchor is a `dot`, from the buffers `reads` into `result`.
+
+    `weights` says which of its parameters are the same in every run.
+    """
+    anchor = problem.anchor_instruction
+    kernel = dot_kernel(
+        problem.module, anchor, problem.orders, problem.order, config, weights, tf32=problem.options.allow_tf32
+    )
+    sums = accumulator(present(anchor, 0).dtype, present(anchor, 1).dtype, anchor.result().dtype)
+    steps.launch(kernel, reads, [*_temporaries(config, kernel, sums, steps), result])
+
+
 @register_solution
 class MatrixProduct(Solution):
     """A product in tiles."""
@@ -78,14 +93,10 @@ class MatrixProduct(Solution):
         return tiles(size, problem.arch)
 
     def lower(self, problem: Problem, config: Any, steps: Steps) -> None:
-        anchor, places = problem.anchor_instruction, range(len(problem.module.parameters))
-        kernel = dot_kernel(
-            problem.module, anchor, problem.orders, problem.order, config,
-            [steps.is_weight(place) for place in places], tf32=problem.options.allow_tf32,
-        )  # fmt: skip
-        sums = accumulator(present(anchor, 0).dtype, present(anchor, 1).dtype, anchor.result().dtype)
-        writes = [*_temporaries(config, kernel, sums, steps), steps.result(0, problem.order)]
-        steps.launch(kernel, [steps.operand(place) for place in places], writes)
+        places = range(len(problem.module.parameters))
+        reads = [steps.operand(place) for place in places]
+        weights = [steps.is_weight(place) for place in places]
+        launch_product(problem, config, steps, reads, weights, steps.result(0, problem.order))
 
 
 @register_solution

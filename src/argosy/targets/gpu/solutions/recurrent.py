@@ -12,11 +12,10 @@ from argosy.ops.matmul import Dot
 from argosy.ops.recurrent import Recurrent
 from argosy.ops.view import Reshape, Transpose
 from argosy.targets.gpu.codegen.element import op_of, present
-from argosy.targets.gpu.codegen.product import dot_kernel
 from argosy.targets.gpu.codegen.recurrent import STATES, recurrence_kernel
 from argosy.targets.gpu.lone_op import LoneOp
 from argosy.targets.gpu.solution import Problem, Steps, register_solution
-from argosy.targets.gpu.solutions.products import MatrixProduct
+from argosy.targets.gpu.solutions.products import MatrixProduct, launch_product
 
 __all__ = ["RecurrentSteps"]
 
@@ -36,10 +35,8 @@ class RecurrentSteps(LoneOp):
         op, x, r = op_of(layer, Recurrent), present(layer, 0), present(layer, 2)
         product = _shares(problem)
         shares = steps.temporary(product.module.results[0].tensor)
-        kernel = dot_kernel(
-            product.module, product.anchor_instruction, product.orders, None, config, tf32=problem.options.allow_tf32
-        )
-        steps.launch(kernel, [steps.ordered(0, None), steps.ordered(1, None)], [shares])
+        reads, weights = [steps.ordered(place, None) for place in (0, 1)], [steps.is_weight(place) for place in (0, 1)]
+        launch_product(product, config, steps, reads, weights, shares)
         states = steps.temporary(TensorType(x.dtype.compute, (STATES, op.directions, x.shape[1], r.shape[2])))
         results = [steps.result(number) for number in range(len(problem.module.results))]
         self.call(problem, steps, recurrence_kernel(problem.module), [shares], [*results, states])
