@@ -86,4 +86,5 @@ def test_inspect_says_what_is_not_there(call: Call, two: tuple[Path, Path], arti
     assert answer.code == 2
     assert "did you mean 'mirror1'?" in answer.err
     assert call("inspect", artifact, "--plan").code == 2
-    assert "this version" in call("inspect", two[0], "--code").err
+    assert call("inspect", artifact, "--code").code == 2
+    assert "--code" in call("inspect", two[0], "--kernel", "k").err

@@ -34,6 +34,5 @@ LATER: Final[tuple[Spelling, ...]] = (
     refused("--ranges", ("perf",), "this version marks no ranges for profilers"),
     refused("--trace", ("perf",), "this version writes no traces; --json has every instruction's time"),
     refused("--check", ("verify",), "this version runs no check of yours; it gives an exit code"),
-    refused("--code", ("inspect",), "this version generates no code to show; --plan shows the steps"),
     refused("--fallback", ("merge",), "this version merges artifacts of one program only"),
 )

@@ -38,9 +38,11 @@ class KernelParameter(msgspec.Struct, frozen=True):
 class CodeFacts:
     """A code object in numbers: bytes, threads and registers of a thread; None is what it does not say.
 
-    `arch` is what it runs on (`gfx942`, `sm_90a`, and for PTX its `.target`), `triple` the target triple of LLVM or
+    `arch` is what it runs on (`gfx942`, `sm_90`, for PTX its `.target` with the suffix of code that runs nowhere else,
+    which flags don't tell), `triple` the target triple of LLVM or
     the form of the code. `spills` counts registers that are kept in memory; where code only says how many bytes of
-    local memory a thread has, `stack` is all there is.
+    local memory a thread has, `stack` is all there is. `hidden` are parameters behind those of the program, which the
+    driver fills in by their names.
     """
 
     form: Literal["hsaco", "cubin", "ptx"]
@@ -57,6 +59,7 @@ class CodeFacts:
     wave_size: int | None
     parameter_bytes: int
     parameters: tuple[KernelParameter, ...]
+    hidden: tuple[str, ...] = ()
 
     @property
     def spilled(self) -> int:
@@ -119,6 +122,7 @@ class _Elf:
 def _hsaco(elf: _Elf) -> CodeFacts:
     metadata = _amd_metadata(elf)
     (kernel,) = metadata["amdhsa.kernels"]
+    own = [each for each in kernel.get(".args", ()) if not each[".value_kind"].startswith("hidden_")]
     triple = metadata["amdhsa.target"]
     return CodeFacts(
         "hsaco",
@@ -133,11 +137,9 @@ def _hsaco(elf: _Elf) -> CodeFacts:
         kernel[".private_segment_fixed_size"],
         kernel[".group_segment_fixed_size"],
         kernel[".wavefront_size"],
-        kernel[".kernarg_segment_size"],
-        tuple(
-            KernelParameter(each[".offset"], each[".size"], each[".value_kind"] == "global_buffer")
-            for each in kernel.get(".args", ())
-        ),
+        -(-max((each[".offset"] + each[".size"] for each in own), default=0) // 8) * 8,
+        tuple(KernelParameter(each[".offset"], each[".size"], each[".value_kind"] == "global_buffer") for each in own),
+        tuple(each[".value_kind"] for each in kernel.get(".args", ()) if each[".value_kind"].startswith("hidden_")),
     )
 
 
@@ -165,12 +167,11 @@ def _cubin(elf: _Elf) -> CodeFacts:
             (size,) = struct.unpack_from("<H", value)
     modern = elf.abi >= _CUDA_ABI
     version = (elf.flags >> 8) & 0xFF if modern else elf.flags & 0xFF
-    special = elf.flags & (0x8 if modern else 0x800)
     shared = sum(section.size for section in elf.sections if section.name == f".nv.shared.{entry}")
     return CodeFacts(
         "cubin",
         entry,
-        f"sm_{version}{'a' if special else ''}",
+        f"sm_{version}",
         "nvptx64-nvidia-cuda",
         elf.flags,
         counts[_REGISTERS],

@@ -34,7 +34,10 @@ from argosy.toolchains.cache import DiskCache
 from argosy.toolchains.gpu_code_object import facts_of
 from argosy.toolchains.process import Limits, bounded
 
-__all__ = ["CompiledKernel", "GpuCode", "Refused", "TritonSource", "compile_kernels", "kernel_cache", "triton_version"]
+__all__ = [
+    "CompiledKernel", "GpuCode", "Refused", "TritonSource", "compile_kernels", "compile_stages", "kernel_cache",
+    "triton_version",
+]  # fmt: skip
 
 log = logging.getLogger("argosy.toolchains")
 
@@ -161,6 +164,18 @@ def compile_kernels(
     return [found[key] for key in keys]
 
 
+def compile_stages(
+    sources: Sequence[TritonSource], target: GpuCode, *, jobs: int | None = None, limits: Limits = _LIMITS
+) -> list[tuple[CompiledKernel | Refused, dict[str, str]]]:
+    """Compile each source anew, without the cache: the kernel, and the text of each stage on the way, in order."""
+    triton_version()
+    workers = max(min(jobs or usable_cores(), len(sources)), 1)
+    known = {str(number): source for number, source in enumerate(sources)}
+    crew = _Crew(target, Limits(limits.seconds, _MEMORY // workers), known, stages=True)
+    made = crew.run(workers)
+    return [(made[key], crew.texts.get(key, {})) for key in known]
+
+
 def _held(store: DiskCache, key: str) -> CompiledKernel | None:
     payload = store.get(key)
     return None if payload is None else msgspec.msgpack.decode(payload, type=CompiledKernel)
@@ -178,8 +193,12 @@ def _key(source: TritonSource, target: GpuCode, version: str) -> str:
 class _Crew:
     """Workers that share a queue of jobs; each thread feeds one process, and starts it anew when it died."""
 
-    def __init__(self, target: GpuCode, limits: Limits, sources: Mapping[str, TritonSource]) -> None:
+    def __init__(
+        self, target: GpuCode, limits: Limits, sources: Mapping[str, TritonSource], *, stages: bool = False
+    ) -> None:
         self.target = target
+        self.stages = stages
+        self.texts: dict[str, dict[str, str]] = {}
         self.limits = limits
         self.sources = sources
         self.done: dict[str, CompiledKernel | Refused] = {}
@@ -214,8 +233,11 @@ class _Crew:
                 except queue.Empty:
                     break
                 worker = worker or _Worker(folder, self.limits)
-                answer, alive = worker.ask(_job(self.sources[key], self.target))
+                answer, alive = worker.ask(_job(self.sources[key], self.target) | {"stages": self.stages})
                 self.done[key] = _made(answer, self.target)
+                if self.stages and "files" in answer:
+                    binary = _FORMS[self.target.backend][0]
+                    self.texts[key] = {name: text for name, text in answer["files"].items() if name != binary}
                 if not alive:
                     worker = None
             if worker is not None:

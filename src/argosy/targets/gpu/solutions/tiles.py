@@ -75,16 +75,18 @@ def _candidates(size: ProductSize, arch: GpuArch) -> Iterator[Tile]:
     high_most, wide_most = max(at_most(size.rows, 128), 16), max(at_most(size.columns, 256), 16)
     stretch = -(-size.inner // size.taps)
     # Without matrix instructions threads hold the operands of a step in registers, beside their sums.
-    by_hand = size.kind == "fp32" or not arch.has(f"matrix_{size.kind}")
+    by_hand = not arch.has(f"matrix_{size.kind}")
+    small = by_hand or size.kind == "fp32"
+    deepest = 16 if by_hand else 32 if small else 128
     for high in (128, 64, 32, 16):
         for wide in (256, 128, 64, 32, 16):
-            if high > high_most or wide > wide_most or (by_hand and high * wide > 64 * 64):
+            if high > high_most or wide > wide_most or (small and high * wide > 64 * 64):
                 continue
             # Spills, where loads go through registers too or the epilogue holds more than a tile.
             if high * wide > 128 * 128 and (not waits or size.weight > 1):
                 continue
             for deep in (128, 64, 32, 16):
-                if deep * size.width > 256 or (by_hand and deep > 32) or deep > max(at_most(stretch, 128), 16):
+                if deep * size.width > 256 or deep > deepest or deep > max(at_most(stretch, 128), 16):
                     continue
                 if high * wide > 128 * 64 and deep > 64:
                     continue
