@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from threading import BoundedSemaphore, Lock
 from typing import TYPE_CHECKING, Any
 
@@ -107,7 +108,9 @@ class Session:
 
     @property
     def memory(self) -> int:
-        """Bytes of the weights that the artifact holds; what runs is mapped, not copied."""
+        """Bytes of the weights that the artifact holds; what runs is mapped, not copied. On a GPU, bytes held there."""
+        if hasattr(self._runnable(self._general), "has_streams"):
+            return sum(getattr(found, "memory", 0) for found in self._loaded.values())
         return sum(weight.bytes for weight in self._artifact.manifest.weights.values())
 
     def run(self, inputs: Mapping[str, Any], outputs: Sequence[str] | None = None) -> dict[str, Any]:
@@ -122,25 +125,47 @@ class Session:
         self, inputs: Mapping[str, Any], observer: Observer | None, outputs: Sequence[str] | None = None
     ) -> dict[str, Any]:
         """Like `run`, and calls `observer` with each instruction and its results as they are computed."""
+        return self._run(inputs, observer, outputs)
+
+    def _run(
+        self,
+        inputs: Mapping[str, Any],
+        observer: Observer | None,
+        outputs: Sequence[str] | None,
+        stream: int | None = None,
+    ) -> dict[str, Any]:
         arguments = check_inputs(inputs, self.inputs)
         wanted = self._wanted(outputs)
         runnable = self._runnable(self._choose(arguments))
         env = Env({}, next(self._runs))
+        if not hasattr(runnable, "has_streams"):
+            arguments = [_on_host(argument) for argument in arguments]
+        more = () if stream is None else (stream,)
         try:
-            if self._gate is None:
-                results = runnable.run(arguments, env, observer)
-            else:
-                with self._gate:
-                    results = runnable.run(arguments, env, observer)
+            with self._gate or nullcontext():
+                results = runnable.run(arguments, env, observer, *more)
         except ModelError as error:  # the model was good when it was compiled: what it was fed with is not
             raise UsageError(error.what, where=error.where, hint=error.hint) from error
         named = dict(zip(self.outputs, results, strict=True))
         return {name: _own(named[name], arguments, self.outputs[name], name) for name in wanted}
 
     def run_async(self, inputs: Mapping[str, Any], stream: Any = None) -> Future[dict[str, Any]]:
-        """Start a run and return a future for its outputs. `stream` is for GPU variants, which order work on it."""
+        """Start a run and return a future for its outputs.
+
+        With a `stream` of a GPU (its handle, or torch's or cupy's object) the future is done at once, the outputs stay
+        on the GPU, the run comes behind what is in the stream, and later work of the stream behind the run. Inputs on
+        the GPU must not be changed before that by others.
+        """
         if stream is not None:
-            raise DeviceError(f"{self.variant} has no streams", hint="leave the stream out")
+            runnable = self._runnable(self._general)
+            if not hasattr(runnable, "has_streams"):
+                raise DeviceError(f"{self.variant} has no streams", hint="leave the stream out")
+            from concurrent.futures import Future as Done  # noqa: PLC0415 - see below
+
+            done: Future[dict[str, Any]] = Done()
+            handle = int(getattr(stream, "cuda_stream", getattr(stream, "ptr", stream)))
+            done.set_result(self._run(inputs, None, None, handle))
+            return done
         from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - most sessions never need it
 
         with self._lock:
@@ -225,6 +250,13 @@ def _own(value: Any, arguments: Sequence[Any], kind: Type, name: str) -> Any:
         if argument is array or (not flags.owndata and _overlap(argument, array)) or _base(argument) is array:
             return array.copy(order="C")
     return array
+
+
+def _on_host(argument: Any) -> Any:
+    """An argument as what runs on the host takes it."""
+    if not isinstance(argument, np.ndarray) and hasattr(argument, "__dlpack_device__"):
+        return argument.numpy()  # it lies on a GPU
+    return argument
 
 
 def _overlap(argument: Any, array: Any) -> bool:

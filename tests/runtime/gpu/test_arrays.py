@@ -112,6 +112,45 @@ def test_a_result_outlives_its_session(fake: Fake) -> None:
     assert not fake.alive
 
 
+def test_runs_in_the_order_of_a_stream(fake: Fake) -> None:
+    session = Session(artifact(RECORD, fake.kind))
+    a = Foreign(numbers(4, 8))
+    device = a.device
+    before = device.enter()
+    stream = device.create_stream()
+    held = np.full(128, 0, np.uint8)
+    for number in range(4):
+        launches = fake.library.fake_launches()
+        device.upload(a.address, held, stream)  # what the run must come behind
+        result = session.run_async({"a": a, "b": a}, stream).result()["y"]
+        assert fake.library.fake_launches() == launches, f"run {number} was waited for"
+        follower = device.allocate(128)
+        device.copy(follower, result.address, 128, stream)  # and what must come behind the run
+        seen = np.full((4, 8), -1, np.float32)
+        device.download(seen.reshape(-1).view(np.uint8), follower, stream)
+        device.synchronize(stream)
+        np.testing.assert_array_equal(seen, held.view(np.float32).reshape(4, 8) * 6)
+        held = (numbers(4, 8) + number).reshape(-1).view(np.uint8)
+        device.free(follower)
+        assert result.__cuda_array_interface__["stream"] == stream
+    np.testing.assert_array_equal(result.numpy(), (numbers(4, 8) + 2) * 6)
+    result = session.run_async({"a": numbers(4, 8), "b": result}, stream).result()["y"]
+    np.testing.assert_array_equal(result.numpy(), (numbers(4, 8) + (numbers(4, 8) + 2) * 6) * 3)
+    del result, session
+    gc.collect()
+    device.destroy_stream(stream)
+    device.leave(before)
+    a.free()
+    assert not fake.alive
+
+
+def test_memory_of_a_session_is_what_lies_on_the_device(fake: Fake) -> None:
+    session = Session(artifact(RECORD, fake.kind))
+    assert session.memory == 0
+    session.run({"a": numbers(4, 8), "b": numbers(4, 8)})
+    assert session.memory >= 3 * 128
+
+
 def test_the_array_interface(fake: Fake) -> None:
     session = Session(artifact(RECORD, fake.kind))
     a = Foreign(numbers(4, 8))

@@ -13,7 +13,7 @@ from argosy.runtime.gpu import dlpack
 from argosy.runtime.gpu.device import Device, open_device
 from argosy.runtime.gpu.discovery import devices
 
-__all__ = ["DeviceArray", "device_array", "wait_for_others"]
+__all__ = ["DeviceArray", "device_array", "follow"]
 
 _KINDS = {"cuda": dlpack.CUDA, "hip": dlpack.ROCM}
 _LEGACY = 1
@@ -23,10 +23,20 @@ _LEGACY = 1
 class DeviceArray:
     """A dense tensor in the memory of a GPU. `numpy` copies it to the host; other libraries take it by DLPack.
 
-    `owner` is what keeps the memory. Who reads it on a stream of their own keeps the array until that is done.
+    `owner` is what keeps the memory. Who reads it on a stream of their own keeps the array until that is done. `stream`
+    is the one in whose order the values are ready, None where they are ready.
     """
 
-    def __init__(self, device: Device, address: int, shape: Sequence[int], dtype: np.dtype[Any], owner: Any) -> None:
+    def __init__(
+        self,
+        device: Device,
+        address: int,
+        shape: Sequence[int],
+        dtype: np.dtype[Any],
+        owner: Any,
+        stream: int | None = None,
+    ) -> None:
+        self.stream = stream
         self.device = device
         self.address = address
         self.shape = tuple(shape)
@@ -56,7 +66,7 @@ class DeviceArray:
             stream = self.device.create_stream()
             try:
                 if copied.size:
-                    wait_for_others(self.device, stream)
+                    follow(self.device, stream, self.stream or 0)
                     self.device.download(copied, self.address, stream)
                 self.device.synchronize(stream)
             finally:
@@ -73,11 +83,15 @@ class DeviceArray:
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
-        """Version 3 of the interface. The values are ready. AttributeError for element types that numpy has not."""
+        """Version 3 of the interface. AttributeError for element types that numpy has not."""
         if self.dtype.kind not in "biufc":
             raise AttributeError(f"the interface has no element type {self.dtype}")
         told: dict[str, Any] = {"shape": self.shape, "typestr": self.dtype.str, "version": 3}
-        return told | {"data": (self.address if self.size else 0, False), "strides": None, "stream": None}
+        return told | {
+            "data": (self.address if self.size else 0, False),
+            "strides": None,
+            "stream": None if self.stream is None else self.stream or _LEGACY,
+        }
 
     def __dlpack_device__(self) -> tuple[int, int]:
         """The kind of device, by DLPack's number, and its index."""
@@ -92,12 +106,14 @@ class DeviceArray:
         return f"DeviceArray({self.dtype}{list(self.shape)} on {info.kind}:{info.index})"
 
 
-def wait_for_others(device: Device, stream: int) -> None:
-    """Let later work of a stream wait for what others have put into the device's default stream."""
+def follow(device: Device, stream: int, other: int) -> None:
+    """Let later work of a stream wait for what is in another now; 0 is the device's default stream."""
     event = device.create_event()
-    device.record(event, 0)
-    device.wait(stream, event)
-    device.destroy_event(event)
+    try:
+        device.record(event, other)
+        device.wait(stream, event)
+    finally:
+        device.destroy_event(event)
 
 
 def device_array(value: Any, where: str = "") -> DeviceArray:

@@ -26,7 +26,7 @@ from argosy.ir.op import Env
 from argosy.ir.types import type_symbols
 from argosy.runtime.buffers import BufferTable, Sizes
 from argosy.runtime.gpu.api import DriverError
-from argosy.runtime.gpu.array import DeviceArray, wait_for_others
+from argosy.runtime.gpu.array import DeviceArray, follow
 from argosy.runtime.gpu.device import Device
 from argosy.runtime.gpu.faults import may_fail
 from argosy.runtime.gpu.layout import DeviceFrame, DeviceHoldings, DeviceLayout, DeviceWorkspace
@@ -162,10 +162,16 @@ class DeviceExecutor:
         """Bytes of device memory that are held now: weights, prepared buffers, arenas, scratch memory."""
         return self._device.memory
 
-    def run(self, arguments: Sequence[Any], env: Env, observe: Observer | None = None) -> tuple[Any, ...]:
+    has_streams = True
+    """Whether runs can be put into the order of a stream, and take what lies on the device."""
+
+    def run(
+        self, arguments: Sequence[Any], env: Env, observe: Observer | None = None, stream: int | None = None
+    ) -> tuple[Any, ...]:
         """Results for the arguments, both in the order of the model's inputs and outputs.
 
-        Where an argument lies on the device, results stay there, too.
+        Where an argument lies on the device, or a `stream` is given, results stay there. The run comes behind what is
+        in the stream, and later work of that behind the run, which may not have ended when this returns.
         """
         for number, kind, name in self._binding:
             bind_symbols(kind, arguments[number], env, name)
@@ -174,7 +180,7 @@ class DeviceExecutor:
         try:
             workspace = self._taken()
             try:
-                results = self._run(workspace, arguments, env, observe)
+                results = self._run(workspace, arguments, env, observe, stream)
             except DriverError as error:
                 with suppress(DriverError):
                     workspace.end()  # what it was doing may not have ended
@@ -188,33 +194,58 @@ class DeviceExecutor:
             self._device.leave(before)
 
     def _run(
-        self, workspace: DeviceWorkspace, arguments: Sequence[Any], env: Env, observe: Observer | None
+        self,
+        workspace: DeviceWorkspace,
+        arguments: Sequence[Any],
+        env: Env,
+        observe: Observer | None,
+        stream: int | None,
     ) -> tuple[Any, ...]:
-        body = self._body
-        run = self._start(body, workspace, env, observe)
+        run = self._start(self._body, workspace, env, observe)
         for number, argument in zip(self._inputs, arguments, strict=True):
             if self._table[number].root in self._on_device:
                 self._check(number, argument, env)
-        on_device = any(isinstance(argument, DeviceArray) for argument in arguments)
-        if on_device:
-            wait_for_others(self._device, workspace.stream)
-        elif body.staged_launches is not None and observe is None:
+        if stream is None and not any(isinstance(argument, DeviceArray) for argument in arguments):
+            return self._on_host(run, arguments, observe)
+        follow(self._device, workspace.stream, 0)
+        if stream:
+            follow(self._device, workspace.stream, stream)
+        ended = False
+        try:
+            self._carry_out(run, arguments)
+            results = tuple(run.array(number, self._results, stream) for number in self._outputs)
+            if stream is not None:
+                follow(self._device, stream, workspace.stream)
+            ended = stream is None or bool(self._may_fail) or self._body.staged_launches is None
+        except BaseException:
+            ended = True
+            raise
+        finally:
+            if ended:  # else there is nothing of the run's own that must be given back
+                run.end()
+        run.check()
+        return results
+
+    def _on_host(self, run: DeviceRun, arguments: Sequence[Any], observe: Observer | None) -> tuple[Any, ...]:
+        """A run of arguments on the host; its results there."""
+        body = self._body
+        if body.staged_launches is not None and observe is None:
             results = run.whole(body.nodes, body.staged_launches, arguments)
             if results is not None:
                 return results
         try:
-            for number, argument in zip(self._inputs, arguments, strict=True):
-                run.write(number, argument)
-            with np.errstate(all="ignore"):
-                run.nodes(body.nodes)
-            if on_device:
-                results = tuple(run.array(number, self._results) for number in self._outputs)
-            else:
-                results = tuple(run.kept(number) for number in self._outputs)
+            self._carry_out(run, arguments)
+            results = tuple(run.kept(number) for number in self._outputs)
         finally:
             run.end()
         run.check()
         return results
+
+    def _carry_out(self, run: DeviceRun, arguments: Sequence[Any]) -> None:
+        for number, argument in zip(self._inputs, arguments, strict=True):
+            run.write(number, argument)
+        with np.errstate(all="ignore"):
+            run.nodes(self._body.nodes)
 
     def _check(self, number: int, argument: Any, env: Env) -> None:
         shape = self._table[number].shape(env.symbols)

@@ -10,7 +10,7 @@ from weakref import finalize
 import numpy as np
 
 from argosy.errors import DeviceError
-from argosy.runtime.gpu.array import DeviceArray
+from argosy.runtime.gpu.array import DeviceArray, follow
 from argosy.runtime.gpu.device import Device
 
 __all__ = ["ResultMemory"]
@@ -21,28 +21,34 @@ class ResultMemory:
 
     def __init__(self, device: Device) -> None:
         self._device = device
-        self._free: dict[int, list[int]] = defaultdict(list)
+        self._free: dict[int, list[tuple[int, int | None]]] = defaultdict(list)
         finalize(self, _release, device, self._free)
 
-    def array(self, shape: Sequence[int], dtype: np.dtype[Any]) -> DeviceArray:
-        """A new array; what it holds is undefined. Its block may have been read on the default stream until now."""
+    def array(self, shape: Sequence[int], dtype: np.dtype[Any], writer: int, stream: int | None = None) -> DeviceArray:
+        """A new array; what it holds is undefined. It is written on the stream `writer`, and ready in that of `stream`.
+
+        What may still read its block, on the default stream or that of its last array, is waited for by the caller and
+        here.
+        """
         size = max(int(np.prod(shape, dtype=np.int64)) * dtype.itemsize, 1)
         free = self._free[size]
         try:
-            address = free.pop()
+            address, last = free.pop()
         except IndexError:
-            address = self._device.allocate(size)
-        made = DeviceArray(self._device, address, shape, dtype, self)
-        finalize(made, free.append, address).atexit = False
+            address, last = self._device.allocate(size), None
+        if last is not None and last != stream:
+            follow(self._device, writer, last)
+        made = DeviceArray(self._device, address, shape, dtype, self, stream)
+        finalize(made, free.append, (address, stream)).atexit = False
         return made
 
 
-def _release(device: Device, free: dict[int, list[int]]) -> None:
+def _release(device: Device, free: dict[int, list[tuple[int, int | None]]]) -> None:
     try:
         before = device.enter()
     except DeviceError:  # a forked child
         return
     for addresses in free.values():
         while addresses:
-            device.free(addresses.pop())
+            device.free(addresses.pop()[0])
     device.leave(before)

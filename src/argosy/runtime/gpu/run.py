@@ -15,7 +15,7 @@ from argosy.ir.literal import pack_bits, unpack_bits
 from argosy.ir.op import Env
 from argosy.runtime.buffers import BufferTable
 from argosy.runtime.demands import check_demands
-from argosy.runtime.gpu.array import DeviceArray
+from argosy.runtime.gpu.array import DeviceArray, follow
 from argosy.runtime.gpu.layout import DeviceFrame, DeviceHoldings, bind_launch
 from argosy.runtime.gpu.results import ResultMemory
 from argosy.runtime.gpu.whole import run_whole, whole_graph
@@ -143,16 +143,18 @@ class DeviceRun(Run):
             self.write(number, array.numpy())
             return
         self._shapes[number] = array.shape
+        if array.stream is not None:
+            follow(frame.device, frame.stream, array.stream)
         if array.nbytes:
             frame.device.copy(self._place(number, array.nbytes), array.address, array.nbytes, frame.stream)
 
-    def array(self, number: int, memory: ResultMemory) -> Any:
+    def array(self, number: int, memory: ResultMemory, stream: int | None) -> Any:
         """The value of a buffer for good, on the device where that is its place."""
         buffer, frame = self._table[number], self._device_frame
         if buffer.root not in self._on_device or buffer.dtype.is_packed:
             return self.kept(number)
         shape = self._shapes.get(number) or buffer.shape(self._env.symbols)
-        made = memory.array(shape, buffer.dtype.numpy)
+        made = memory.array(shape, buffer.dtype.numpy, frame.stream, stream)
         if made.nbytes:
             frame.device.copy(made.address, self._place(number), made.nbytes, frame.stream)
         return made
