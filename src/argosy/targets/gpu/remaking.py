@@ -45,8 +45,9 @@ def remade_kernels(
     target = GpuTarget(record.arch, **given)
     options = CompileOptions(**record.numeric, jobs=jobs)  # type: ignore[arg-type]
     bind = (Phase("bind", (BindDims.of(record.dims),)),) if record.dims else ()
-    lowered, _, _ = compiled_variant(PassManager((*bind, *target.pipeline(options))).run(module), target.row, options)
-    sources = {name: kernel.source() for name, kernel in lowered.kernels.items() if entries is None or name in entries}
+    piped = PassManager((*bind, *target.pipeline(options))).run(module)
+    kernels = compiled_variant(piped, target.row, options).lowered.kernels
+    sources = {name: kernel.source() for name, kernel in kernels.items() if entries is None or name in entries}
     made = compile_stages(list(sources.values()), gpu_code(target.row), jobs=jobs)
     return {
         name: RemadeKernel(source.text, stages, kernel.code)
