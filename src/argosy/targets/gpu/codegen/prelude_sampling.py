@@ -8,6 +8,12 @@ __all__ = ["SAMPLING"]
 
 SAMPLING: Final = """
 @triton.jit
+def cubic_weight(distance, a):
+    near = ((a + 2) * distance - (a + 3)) * distance * distance + 1
+    far = ((a * distance - 5 * a) * distance + 8 * a) * distance - 4 * a
+    return tl.where(distance <= 1, near, tl.where(distance < 2, far, near * 0))
+
+@triton.jit
 def reflected(place, low, high):
     width = high - low
     beyond = tl.where(place < low, low - place, place - high)

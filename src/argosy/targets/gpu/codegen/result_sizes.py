@@ -36,13 +36,16 @@ from argosy.targets.gpu.codegen.steering import (
 
 __all__ = ["ResultSizes", "kept_sizes", "result_sizes", "sizes_kernel"]
 
+Order = tuple[int, ...] | None
 ResultSizes = Callable[[Elements, Instruction], Sequence[Sequence[DimLike]]]
 _MOST = (1 << 63) - 1
 
 
-def sizes_kernel(module: Module, wanted: Sequence[tuple[int, int]], sizes: ResultSizes) -> Kernel:
-    """Stores the dims (result, axis) that are `wanted`, in this order, as int64."""
-    writer = KernelWriter(module)
+def sizes_kernel(
+    module: Module, orders: Sequence[Order], wanted: Sequence[tuple[int, int]], sizes: ResultSizes
+) -> Kernel:
+    """Stores the dims (result, axis) that are `wanted`, in this order, as int64. `orders` are those of the operands."""
+    writer = KernelWriter(module, orders)
     text = writer.text
     text.wide = True
     found = sizes(writer.elements, module.instructions[-1])

@@ -27,9 +27,9 @@ def define_sizes(problem: Problem, steps: Steps, sizes: ResultSizes = result_siz
             wanted.setdefault(name, (number, axis))
     if not wanted:
         return
-    kernel = sizes_kernel(problem.module, list(wanted.values()), sizes)
+    kernel = sizes_kernel(problem.module, problem.orders, list(wanted.values()), sizes)
     buffer = steps.temporary(TensorType(INT64, (len(wanted),)))
-    steps.launch(kernel, [steps.ordered(i, None) for i in range(len(problem.module.parameters))], [buffer])
+    steps.launch(kernel, [steps.operand(i) for i in range(len(problem.module.parameters))], [buffer])
     for place, name in enumerate(wanted):
         steps.define(name, buffer, element=place)
 
