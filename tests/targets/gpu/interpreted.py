@@ -29,6 +29,7 @@ from argosy.runtime.gpu.executor import DeviceExecutor
 from argosy.runtime.memory import address_of
 from argosy.targets.gpu import variant
 from argosy.targets.gpu.arch import find_gpu
+from argosy.targets.gpu.memory import device_memory
 from argosy.targets.gpu.pipeline import pipeline
 from argosy.toolchains.triton import CompiledKernel, GpuCode, Refused, TritonSource
 
@@ -276,6 +277,7 @@ def interpreted_run(program: Program, arch: str = "sm_90", options: CompileOptio
     weights = lowered.weights
     decoder = Decoder(plan.modules, decode_symbols(plan.symbols), lambda ref: weights[ref.sha256], "test")
     executor = DeviceExecutor(plan, decoder, "test", InterpretedDevice(), [entries[code.path] for code in plan.code])
+    assert device_memory(plan) >= executor.memory, "weights take more memory than the variant would ask for"
     names = list(program.outputs)
 
     def run(inputs: Mapping[str, Any]) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from argosy.registry import did_you_mean
 from argosy.targets.base import NOT_BUILT, TARGETS, ArchInfo, Lowered, Number, Target
 from argosy.targets.gpu.arch import ARCHS, FAMILIES, PRODUCTS, REFUSED, GpuArch, archs_of, find_gpu
 from argosy.targets.gpu.context import CrossCompileContext
+from argosy.targets.gpu.memory import check_memory, device_memory
 from argosy.targets.gpu.overrides import Overrides
 from argosy.targets.gpu.pipeline import pipeline
 from argosy.targets.gpu.variant import compiled_variant
@@ -88,6 +89,8 @@ class GpuTarget(Target):
     def lower(self, module: Module, options: CompileOptions) -> Lowered:
         row = self.row
         made = compiled_variant(module, row, options)
+        memory = device_memory(made.plan)
+        check_memory(memory, row, strict=options.strict)
         record = VariantRecord(
             "",
             row.vendor,
@@ -97,7 +100,7 @@ class GpuTarget(Target):
             numeric=options.numeric(),
             toolchain={"triton": triton_version()},
             portable=row.portable,
-            requirements=Requirements(_runs_on(row), made.minimum_driver),
+            requirements=Requirements(_runs_on(row), made.minimum_driver, memory),
         )
         record = msgspec.structs.replace(record, key=variant_key(record))
         return Lowered(CompiledVariant(record, made.plan, made.entries), made.lowered.weights, made.lowered.host_steps)
