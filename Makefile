@@ -6,7 +6,7 @@ export PATH := $(abspath $(VENV))/bin:$(PATH)
 INSTALLED := $(VENV)/.argosy-installed
 WORKERS ?= 2
 
-.PHONY: help install check format demo test conformance budgets bench-cpu nightly docs models golden
+.PHONY: help install check format demo test conformance budgets bench-cpu bench-gpu nightly docs models golden
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -45,6 +45,10 @@ budgets: install ## time and memory of the compiler against the figures in the d
 bench-cpu: install models ## the CPU target beside ONNX Runtime and OpenVINO; results in benchmarks/results
 	python -m pip install --quiet --editable '.[bench]'
 	python -m benchmarks.cpu
+
+bench-gpu: install ## the GPU target beside PyTorch, on a GPU: packs compiled here or elsewhere, in build/gpu
+	test -d build/gpu || python -m benchmarks.gpu pack build/gpu
+	python -m benchmarks.gpu run build/gpu --kernels 8
 
 nightly: install conformance ## the slow tests, the large models and ONNX's backend suite
 	python scripts/fetch_models.py --set all

@@ -167,6 +167,7 @@ def attention_kernel(
     if width != across:
         text.line(f"{column}_inside = {column} < {width}")
         elements.masks.append((f"{column}_inside", text.roots[column]))
+    writer.release()
     # What follows the softmax scales whole rows of it, and may put 0 for those of a row without keys, which is NaN.
     text.line('whole = tl.where(total == 0, float("nan"), 1 / total)')
     with elements.scope():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -24,6 +25,8 @@ _WAIT = "gdc.gdc_wait()"
 _RELEASE = "gdc.gdc_launch_dependents()"
 _ENTRY = "ARGOSY_ENTRY"
 """Stands for the kernel's name in its text; the name ends in a hash of the text, so equal kernels are one."""
+_NAME = re.compile(r"[A-Za-z_]\w*")
+_ASSIGNED = re.compile(r"    ([A-Za-z_]\w*) = ")
 _NARROW = 1 << 31
 """Bytes from which on places in a buffer need 64 bits."""
 
@@ -62,6 +65,26 @@ class Kernel:
     def is_programmatic(self) -> bool:
         """Whether the kernel may start before the one before it has ended."""
         return _WAIT in self.text
+
+    def early(self, weights: Sequence[bool]) -> Kernel:
+        """The kernel with what needs only weights in front of its wait, as far as its lines go straight."""
+        head, _, body = self.text.partition(f"    {_WAIT}\n")
+        lines = body.splitlines(keepends=True)
+        names = [found[1] if (found := _ASSIGNED.match(line)) else "" for line in lines]
+        waiting = {f"p{place}" for place in range(len(self.pointers)) if place >= len(weights) or not weights[place]}
+        waiting |= {name for name in names if names.count(name) > 1} | {"fault", "counters"}
+        first: list[str] = []
+        then: list[str] = []
+        for place, (name, line) in enumerate(zip(names, lines, strict=True)):
+            if not name:
+                then += lines[place:]
+                break
+            if name in waiting or waiting & set(_NAME.findall(line.partition("=")[2])):
+                waiting.add(name)
+                then.append(line)
+            else:
+                first.append(line)
+        return replace(self, text="".join((head, *first, f"    {_WAIT}\n", *then)))
 
     def serial(self) -> Kernel:
         """The kernel for devices on which each starts when the one before it has ended."""

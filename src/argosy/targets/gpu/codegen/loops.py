@@ -37,6 +37,7 @@ def elementwise_kernel(
     place = maps.identity(result.shape)
     elements.flat = (flat_place(result.shape, order), "i")
     value = elements.of(result, place)
+    writer.release()
     writer.store(value, result.dtype, place)
     warps = 4 if block == _BLOCK else 2
     return writer.kernel(Launch((ceildiv(count, block), 1, 1), warps))

@@ -25,6 +25,8 @@ from argosy.targets.gpu.codegen.text import axis_name
 __all__ = ["rows_kernel"]
 
 _TILE: Final = 4096
+_FEW: Final = 64
+"""Programs below which each takes fewer rows, so that more units work."""
 Order = tuple[int, ...] | None
 _FOLDS: Final = {"sum": "tl.sum({}, 1, keep_dims=True)", "mean": "tl.sum({}, 1, keep_dims=True)",
                  "max": "tl.reduce({}, 1, max_nan, keep_dims=True)",
@@ -45,6 +47,8 @@ def rows_kernel(module: Module, orders: Sequence[Order], order: Order) -> Kernel
     count = product(outer)
     wide = power_of_two(size)
     high = min(max(_TILE // wide, 1), at_most(count, 8))
+    while high > 1 and isinstance(count, int) and count < high * _FEW:
+        high //= 2
     column = axis_name(last)
     writer.lanes = ("i", column)
     text.root("i", f"{writer.program()} * {high} + tl.arange(0, {high})[:, None]")
@@ -58,7 +62,9 @@ def rows_kernel(module: Module, orders: Sequence[Order], order: Order) -> Kernel
         elements.masks.append(("across", text.roots[column]))
     elements.row = (f"[{high}, {wide}]", "across" if size != wide else "", shape)
     place = maps.identity(root.shape)
-    writer.store(elements.of(root, place), root.dtype, place)
+    value = elements.of(root, place)
+    writer.release()
+    writer.store(value, root.dtype, place)
     warps = 4 if high * wide >= 2048 else 2 if high * wide >= 512 else 1
     return writer.kernel(Launch((ceildiv(count, high), 1, 1), 8 if wide > 4096 else warps))
 

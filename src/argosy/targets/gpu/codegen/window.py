@@ -244,6 +244,7 @@ def _per_element(
         elements.masks.append(("inside", text.roots["i"]))
     decompose(writer, "i", root.shape, order)
     elements.given[anchor.result()] = body(writer)
+    writer.release()
     place = maps.identity(root.shape)
     elements.flat = (flat_place(root.shape, order), "i")
     writer.store(elements.of(root, place), root.dtype, place)

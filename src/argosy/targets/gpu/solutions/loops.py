@@ -27,8 +27,9 @@ class OneKernel(Solution):
 
     def lower(self, problem: Problem, config: Any, steps: Steps) -> None:
         del config
-        reads = [steps.operand(index) for index in range(len(problem.module.parameters))]
-        steps.launch(self.kernel(problem), reads, [steps.result(0, problem.order)])
+        places = range(len(problem.module.parameters))
+        kernel = self.kernel(problem).early([steps.is_weight(place) for place in places])
+        steps.launch(kernel, [steps.operand(place) for place in places], [steps.result(0, problem.order)])
 
 
 @register_solution

@@ -156,8 +156,17 @@ class FlashAttention(Solution):
 
     def configs(self, problem: Problem) -> Sequence[Any]:
         root = problem.module.results[0]
-        rows = max(at_most(root.shape[-2], 64), 16)
-        found = [Tile(rows, 64, 16, 4, 2), Tile(rows, 32, 16, 4, 2), Tile(16, 32, 16, 4, 1), Tile(16, 16, 16, 2, 1)]
+        rows, keys = max(at_most(root.shape[-2], 64), 16), problem.anchor_instruction.operands[0]
+        stages = 3 if problem.arch.has("async_copy") else 2
+        found = [
+            Tile(rows, 64, 16, 4, stages),
+            Tile(rows, 32, 16, 4, 2),
+            Tile(16, 32, 16, 4, 1),
+            Tile(16, 16, 16, 2, 1),
+        ]
+        programs = -(-size_hint(root.shape[-2]) // rows) * size_hint(product(root.shape[:-2]), 1)
+        if programs < (problem.arch.units or 64) and keys is not None:  # too few to fill the device: smaller ones
+            found.insert(0, Tile(16, max(at_most(keys.shape[-1], 128), 16), 16, 2, 1))
         return [tile for tile in found if tile.rows <= rows]
 
     def lower(self, problem: Problem, config: Any, steps: Steps) -> None:

@@ -66,7 +66,12 @@ def tiles(size: ProductSize, arch: GpuArch) -> list[Tile]:
     found = [(_time(tile, size, arch), tile) for tile in _candidates(size, arch)]
     found.sort(key=lambda each: each[0])  # of equals, the first listed: the larger
     units = arch.units or 64
-    return [replace(tile, early=_programs(tile, size) < 2 * units) for _, tile in found]
+    return [replace(tile, early=_is_early(tile, size, units)) for _, tile in found]
+
+
+def _is_early(tile: Tile, size: ProductSize, units: int) -> bool:
+    """Whether the epilogue's operands are read before the sums: where waiting counts, and registers hold both."""
+    return _programs(tile, size) < 2 * units and tile.rows * tile.columns <= 64 * 64 * tile.warps // 4
 
 
 def _candidates(size: ProductSize, arch: GpuArch) -> Iterator[Tile]:
@@ -83,7 +88,7 @@ def _candidates(size: ProductSize, arch: GpuArch) -> Iterator[Tile]:
             if high > high_most or wide > wide_most or (small and high * wide > 64 * 64):
                 continue
             # Spills, where loads go through registers too or the epilogue holds more than a tile.
-            if high * wide > 128 * 128 and (not waits or size.weight > 1):
+            if wide == 256 and (high < 128 or not waits or size.weight > 1):
                 continue
             for deep in (128, 64, 32, 16):
                 if deep * size.width > 256 or deep > deepest or deep > max(at_most(stretch, 128), 16):

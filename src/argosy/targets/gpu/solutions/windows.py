@@ -16,7 +16,7 @@ def last_channels(problem: Problem, index: int) -> Order:
     """Channels last, for what a window slides over, and for what its result is put together with."""
     anchor = problem.anchor_instruction
     x, parameter = anchor.operands[0], problem.module.parameters[index]
-    if x is None or (parameter is not x.instruction and parameter.result().shape != anchor.result().shape):
+    if x is None or parameter.result().shape not in (x.shape, anchor.result().shape):
         return None
     return (0, *range(2, x.rank), 1)
 

@@ -1,0 +1,1 @@
+"""The GPU target beside PyTorch: `pack` compiles anywhere, `run` measures on the device."""
