@@ -171,6 +171,17 @@ def test_wrong_shapes_and_types_are_refused(fake: Fake) -> None:
         there.free()
 
 
+def test_what_its_library_does_not_hand_out_is_refused(fake: Fake) -> None:
+    class Bound(Foreign):
+        def __dlpack__(self, stream: int | None = None) -> Any:
+            raise BufferError("it requires gradients")
+
+    session, there = Session(artifact(RECORD, fake.kind)), Bound(numbers(4, 8))
+    with pytest.raises(UsageError, match="input 'a': .*it requires gradients"):
+        session.run({"a": there, "b": there})
+    there.free()
+
+
 def test_a_tensor_that_is_not_dense_is_refused() -> None:
     with pytest.raises(UsageError, match="not dense"):
         dlpack.check_dense((4, 8), (1, 4), "x")

@@ -125,7 +125,10 @@ def device_array(value: Any, where: str = "") -> DeviceArray:
         return value
     if hasattr(value, "__dlpack__"):
         kind, index = value.__dlpack_device__()
-        capsule = value.__dlpack__(stream=_LEGACY if kind == dlpack.CUDA else 0)
+        try:
+            capsule = value.__dlpack__(stream=_LEGACY if kind == dlpack.CUDA else 0)
+        except BufferError as error:
+            raise UsageError(f"the tensor can't be taken by DLPack: {error}", where=where) from None
         view = dlpack.imported(capsule, where)
         return DeviceArray(_device_of(kind, index, where), view.address, view.shape, view.dtype, (capsule, value))
     told = value.__cuda_array_interface__
