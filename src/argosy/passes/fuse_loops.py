@@ -101,8 +101,11 @@ class FuseLoops:
                 joined = [homes[instruction]]
             elif instruction not in apart:
                 taken = readers.get(instruction, [])
-                alone = instruction in results or (
-                    instruction in steady and any(group and group.members[0] not in steady for group in taken)
+                of_rows = instruction in inner and not inner[instruction] & (apart | steady)
+                alone = (
+                    instruction in results
+                    or of_rows  # what takes it goes over other rows, else it would be one of them
+                    or (instruction in steady and any(group and group.members[0] not in steady for group in taken))
                 )
                 joined = self._place(
                     instruction, taken, roots, alone=alone, everywhere=instruction.op.name in self.views | WIDENING
@@ -111,7 +114,7 @@ class FuseLoops:
                 if instruction in attentions and group is not None and not attentions[instruction] & (apart | steady):
                     group.inner = attentions[instruction]
                     homes |= dict.fromkeys(group.inner, group)
-                if instruction in inner and group is not None and not inner[instruction] & (apart | steady):
+                if of_rows and group is not None:
                     group.rows = True
                     homes |= dict.fromkeys(inner[instruction], group)
             for operand in instruction.operands:

@@ -16,8 +16,10 @@ from argosy.ir.dtype import DTYPES, FLOAT32
 from argosy.ir.interpreter import Interpreter
 from argosy.ops.random import Random
 from argosy.ops.recurrent import GATES, Recurrent
+from argosy.ops.reduce import Reduce, Softmax
 from argosy.ops.scan import Cumulative
 from argosy.ops.scatter import ScatterElements, ScatterND
+from argosy.ops.view import Reshape, Transpose
 from argosy.options import CompileOptions
 from tests.properties.sample import Draw
 from tests.targets.cpu.against_ref import agree
@@ -155,3 +157,22 @@ def test_layers_of_several_tiles(kind: str, late: bool) -> None:
     lengths = builder.constant(np.arange(batch, dtype=np.int32) % (steps + 1))
     results = builder.add_all(op, *operands, lengths)
     check(builder.module([(f"y{n}", value) for n, value in enumerate(results)]), arguments, kind)
+
+
+@pytest.mark.parametrize("softmax", [False, True])
+def test_rows_whose_result_goes_on_under_another_shape(softmax: bool) -> None:
+    x = np.random.default_rng(0).normal(size=(2, 3, 8)).astype(np.float32)
+    scale = np.arange(6, dtype=np.float32)
+    builder = Builder()
+    value, factor = (builder.parameter(n, TensorType(FLOAT32, v.shape)) for n, v in (("x", x), ("scale", scale)))
+    centred = builder.pointwise("sub", value, builder.add(Reduce("mean", (2,), keep_dims=True), value))
+    square = builder.add(Reduce("mean", (2,), keep_dims=True), builder.pointwise("mul", centred, centred))
+    normed = builder.add(Softmax(2), centred) if softmax else builder.pointwise("mul", centred, square)
+    moved = builder.add(Transpose((1, 0)), builder.add(Reshape((6, 8)), normed))
+    found = interpreted_run(Program(builder.module({"y": builder.pointwise("mul", moved, factor)})), options=STRICT)(
+        {"x": x, "scale": scale}
+    )["y"]
+    expected = x - x.mean(2, keepdims=True)
+    power = np.exp(expected)
+    expected = power / power.sum(2, keepdims=True) if softmax else expected * (expected**2).mean(2, keepdims=True)
+    np.testing.assert_allclose(found, expected.reshape(6, 8).T * scale, 1e-5, 1e-5)
