@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 from weakref import finalize
 
@@ -30,7 +31,7 @@ class ResultMemory:
         What may still read its block, on the default stream or that of its last array, is waited for by the caller and
         here.
         """
-        size = max(int(np.prod(shape, dtype=np.int64)) * dtype.itemsize, 1)
+        size = max(prod(shape) * dtype.itemsize, 1)
         free = self._free[size]
         try:
             address, last = free.pop()

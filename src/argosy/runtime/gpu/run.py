@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -101,7 +102,7 @@ class DeviceRun(Run):
             return value if number == buffer.root else np.reshape(value, buffer.shape(self._env.symbols))
         symbols, frame = self._env.symbols, self._device_frame
         shape = self._shapes.get(number) or buffer.shape(symbols)
-        count = int(np.prod(shape, dtype=np.int64))
+        count = prod(shape)
         memory = np.empty(buffer.dtype.byte_size(count), np.uint8)
         if memory.size:
             frame.device.download(memory, self._place(number), frame.stream)
