@@ -13,6 +13,7 @@ from argosy.ir.access import Access, axis_index
 from argosy.ir.dim import DimLike, Symbol, ceildiv, symbol_dim
 from argosy.ir.dtype import FLOAT32
 from argosy.ir.module import Instruction, Module, Value
+from argosy.ops.pointwise import Pointwise
 from argosy.ops.shapes import product
 from argosy.rewrite.attention import Attention, find_attentions
 from argosy.targets.gpu.codegen.blocks import power_of_two
@@ -153,14 +154,12 @@ def attention_kernel(
         text.line(f"kept = {elements.exp('most - safe')}")
         text.line("total = total * kept + tl.sum(powers, 1, keep_dims=True)")
         elements.given[attention.softmax.result()] = "powers"
-        weights = present(anchor, 0)
-        w = elements.of(weights, space.row(weights))
         at = space.operand(values, space.symbol("nt", space.keys), space.symbol(column, width))
         v = elements.within(values, at, (wide, across), "nt_inside" if ragged else "", ("nt", column))
         text.line("acc = acc * kept")
         # Weights are rounded to the values' type, as matrix instructions take both in one.
         own = values.dtype if operand_types(values.dtype, values.dtype) is not None else FLOAT32
-        text.line(f"acc = {multiply(w, v, 'acc', (own, own), tf32=tf32)}")
+        text.line(f"acc = {multiply('powers', v, 'acc', (own, own), tf32=tf32)}")
         text.line("most = higher")
         del elements.masks[masks:]
     text.root(column, f"tl.arange(0, {across})[None, :]")
@@ -174,7 +173,7 @@ def attention_kernel(
         elements.given[attention.softmax.result()] = "whole"
         text.line("n = tl.zeros([1, 1], tl.int32)")
         text.roots["n"] = frozenset()
-        weights = present(anchor, 0)
+        weights = _unrounded(present(anchor, 0))
         scale = elements.of(weights, space.row(weights))
     elements.given[anchor.result()] = text.let(f"acc * {scale}")
     place = maps.identity(root.shape)
@@ -189,3 +188,12 @@ def _axis(writer: KernelWriter, name: str, base: str, count: int, along: str, ex
     if not (isinstance(extent, int) and extent % size == 0):
         text.line(f"{name}_inside = {name} < {text.dim(extent)}")
         writer.elements.masks.append((f"{name}_inside", text.roots[name]))
+
+
+def _unrounded(weights: Value) -> Value:
+    """The weights before they are converted for the product: what scales its sums is not to be rounded so."""
+    made = weights.instruction
+    while isinstance(made.op, Pointwise) and [step.primitive for step in made.op.formula.steps] == ["convert"]:
+        weights = present(made, 0)
+        made = weights.instruction
+    return weights
