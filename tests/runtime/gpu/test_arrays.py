@@ -144,6 +144,24 @@ def test_runs_in_the_order_of_a_stream(fake: Fake) -> None:
     assert not fake.alive
 
 
+def test_a_session_that_goes_waits_for_its_work(fake: Fake) -> None:
+    session = Session(artifact(RECORD, fake.kind))
+    a = Foreign(numbers(4, 8))
+    before = a.device.enter()
+    stream = a.device.create_stream()
+    for _ in range(3):
+        result = session.run_async({"a": a, "b": a}, stream).result()["y"]
+    del session
+    gc.collect()
+    np.testing.assert_array_equal(result.numpy(), numbers(4, 8) * 6)
+    del result
+    gc.collect()
+    a.device.destroy_stream(stream)
+    a.device.leave(before)
+    a.free()
+    assert not fake.alive
+
+
 def test_memory_of_a_session_is_what_lies_on_the_device(fake: Fake) -> None:
     session = Session(artifact(RECORD, fake.kind))
     assert session.memory == 0

@@ -149,6 +149,8 @@ class DeviceWorkspace:
         return frame
 
     def _drop(self, keys: Sequence[int]) -> None:
+        if keys:
+            self.device.synchronize(self.stream)  # nobody may have waited for the last run
         for key in keys:
             self._frames.pop(key).end()
 

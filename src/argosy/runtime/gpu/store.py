@@ -47,7 +47,10 @@ class DeviceStore:
         return sum(list(self._bytes.values()))
 
     def release(self) -> None:
-        """Give everything back, the newest first. Safe at any time, from any thread, and in a forked child."""
+        """Give everything back, the newest first, when all work has ended.
+
+        Safe at any time, from any thread, and in a forked child.
+        """
         held, self._held = list(self._held.items()), {}
         self._bytes.clear()
         try:
@@ -55,11 +58,12 @@ class DeviceStore:
         except DeviceError as error:
             log.debug("nothing is given back to %s: %s", self.info.name, error.what)
             return
-        for (giving, _), thing in reversed(held):
+        waits = [("synchronize", stream) for (giving, stream), _ in held if giving == "destroy_stream"]
+        for doing, thing in (*waits, *((giving, thing) for (giving, _), thing in reversed(held))):
             try:
-                getattr(self._device, giving)(thing)
+                getattr(self._device, doing)(thing)
             except DeviceError as error:  # after a fault of the device nothing of its context can be given back
-                log.debug("%s on %s: %s", giving, self.info.name, error.what)
+                log.debug("%s on %s: %s", doing, self.info.name, error.what)
         self._device.leave(before)
 
     def allocate(self, size: int) -> int:
