@@ -6,7 +6,10 @@ import importlib.util
 import json
 from pathlib import Path
 
+import numpy as np
+import onnx
 import pytest
+from onnx import TensorProto, helper, numpy_helper
 
 import argosy
 from argosy.artifact.artifact import Artifact
@@ -61,3 +64,33 @@ def test_a_name_that_no_kernel_has_is_an_error(call: Call, compiled: Path) -> No
     answer = call("inspect", compiled, "--variant", "sm_90", "--code", "--kernel", "nothing")
     assert answer.code == 2
     assert "--code lists them" in answer.err
+
+
+def test_what_a_variant_needs_is_told(call: Call, tmp_path: Path) -> None:
+    kinds = [helper.make_tensor_value_info(name, TensorProto.FLOAT, (1024, 1024)) for name in "xy"]
+    strings = [helper.make_tensor_value_info(name, TensorProto.STRING, (2,)) for name in "st"]
+    nodes = [helper.make_node("Relu", ["x"], ["y"]), helper.make_node("StringConcat", ["s", "s"], ["t"])]
+    graph = helper.make_graph(nodes, "needs", [kinds[0], strings[0]], [kinds[1], strings[1]])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)]), tmp_path / "needs.onnx")
+    text = call("compile", tmp_path / "needs.onnx", "--gpu-arch", "gfx942", "-o", tmp_path / "needs.argosy").out
+    assert "1 host step (string_concat)" in text
+    told = json.loads(call("list", tmp_path / "needs.argosy", "--json").out)["variants"][0]["needs"]
+    assert told["host_steps"] == {"string_concat": 1}
+    # x and y are alive at once: nothing else lies on the device.
+    assert told["memory"] is None or told["memory"] >= 2 * 4 * 1024 * 1024
+
+
+def test_the_memory_of_a_device_is_weights_inputs_and_arena(call: Call, tmp_path: Path) -> None:
+    weight = numpy_helper.from_array(np.ones((1024, 512), np.float32), "w")
+    kinds = [
+        helper.make_tensor_value_info("x", TensorProto.FLOAT, (256, 1024)),
+        helper.make_tensor_value_info("y", TensorProto.FLOAT, (256, 512)),
+    ]
+    graph = helper.make_graph([helper.make_node("MatMul", ["x", "w"], ["y"])], "m", kinds[:1], kinds[1:], [weight])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), tmp_path / "m.onnx")
+    assert call("compile", tmp_path / "m.onnx", "--gpu-arch", "gfx942", "-o", tmp_path / "m.argosy").code == 0
+    told = json.loads(call("list", tmp_path / "m.argosy", "--json").out)["variants"][0]["needs"]
+    least = 4 * (1024 * 512 + 256 * 1024 + 256 * 512)
+    # What parts of split sums take comes on top.
+    assert least <= told["memory"] <= least + (8 << 20)
+    assert "arena device" in call("inspect", tmp_path / "m.argosy", "--plan").out

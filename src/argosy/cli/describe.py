@@ -13,10 +13,12 @@ __all__ = [
     "artifact_json",
     "bytes_text",
     "dims_text",
+    "needs_text",
     "numbers_text",
     "support_tier",
     "values_json",
     "variant_json",
+    "variant_needs",
     "variant_rows",
 ]
 
@@ -81,6 +83,28 @@ def variant_json(artifact: Artifact, variant: VariantRecord) -> dict[str, Any]:
 
     told: dict[str, Any] = msgspec.to_builtins(variant)
     return {**told, "bytes": _variant_bytes(artifact, variant)}
+
+
+def variant_needs(artifact: Artifact, variant: VariantRecord) -> dict[str, Any]:
+    """What a variant does on the host, by op, and the bytes of memory that a run needs, None where sizes decide."""
+    from argosy.artifact.plan import EvaluateStep, steps_in
+    from argosy.runtime.planned_memory import PlannedMemory
+
+    plan = artifact.plan(variant.key)
+    host: dict[str, int] = {}
+    for step in steps_in(plan.body):
+        if isinstance(step, EvaluateStep):
+            host[step.op] = host.get(step.op, 0) + 1
+    return {"host_steps": dict(sorted(host.items())), "memory": PlannedMemory(plan, variant.words).total()}
+
+
+def needs_text(needs: dict[str, Any]) -> str:
+    """The same in words: `memory 12.3 MB, 2 host steps (nonzero, unique)`."""
+    memory, host = needs["memory"], needs["host_steps"]
+    words = "memory by the sizes of a run" if memory is None else f"memory {bytes_text(memory)}"
+    count = sum(host.values())
+    named = ", ".join(name if times == 1 else f"{times} {name}" for name, times in host.items())
+    return f"{words}, {count} host step{'' if count == 1 else 's'}{f' ({named})' if host else ''}"
 
 
 def values_json(values: tuple[ValueInfo, ...]) -> list[dict[str, Any]]:

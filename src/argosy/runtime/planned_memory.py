@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
-from argosy.artifact.arena import Placement
+from argosy.artifact.arena import Placement, place
 from argosy.artifact.decode import Decoder, decode_symbols
-from argosy.artifact.plan import PlanRecord
+from argosy.artifact.lifetimes import Lifetime, lifetimes
+from argosy.artifact.plan import LaunchStep, PlanRecord, steps_in
 from argosy.artifact.program import LiteralRef
 from argosy.errors import InternalError
 from argosy.ir.literal import Literal
@@ -14,7 +16,10 @@ from argosy.runtime.body import Body
 from argosy.runtime.buffers import BufferTable, Sizes
 from argosy.runtime.layout import Holdings
 
-__all__ = ["PlannedMemory"]
+__all__ = ["DEVICE_ALIGNMENT", "PlannedMemory"]
+
+DEVICE_ALIGNMENT: Final = 256
+"""Bytes to a multiple of which buffers in the memory of a device are aligned."""
 
 
 class PlannedMemory:
@@ -25,13 +30,38 @@ class PlannedMemory:
         table = BufferTable(plan, decoder, Sizes(decoder, where), where)
         given = [binding.buffer for binding in plan.inputs]
         kept = [binding.buffer for binding in plan.outputs]
-        holdings = Holdings(None, {}, [None] * len(plan.buffers))
-        self._body = Body(plan.body, plan.buffers, table, decoder, holdings, where, given=given, kept=kept)
-        self.symbols = tuple(self._body.symbols)
+        self._table = table
+        self._body: Body | None = None
+        self._lives: dict[int, Lifetime] = {}
+        if any(isinstance(step, LaunchStep) for step in steps_in(plan.body)):
+            # On a device inputs lie in the arena, too.
+            lives = lifetimes(plan.buffers, plan.body, given, kept)
+            self._lives = {root: life for root, life in lives.items() if table[root].kind == "planned" or root in given}
+            needed = frozenset[str]().union(*(table.room_symbols(root) for root in self._lives))
+            self.symbols = tuple(sorted(needed - table.late))
+            given = []
+        else:
+            holdings = Holdings(None, {}, [None] * len(plan.buffers))
+            self._body = Body(plan.body, plan.buffers, table, decoder, holdings, where, given=given, kept=kept)
+            self.symbols = tuple(self._body.symbols)
+        self._beside = [
+            number for number, buffer in enumerate(plan.buffers) if buffer.kind in ("weight", "prepared")
+        ] + given
 
     def placement(self, symbols: Mapping[str, int]) -> Placement:
         """The arena for these values of the symbols."""
-        return self._body.placement(symbols)
+        if self._body is not None:
+            return self._body.placement(symbols)
+        sizes = [self._table.bytes(root, symbols) for root in self._lives]
+        lives = self._lives.values()
+        return place(sizes, [life.start for life in lives], [life.end for life in lives], DEVICE_ALIGNMENT)
+
+    def total(self) -> int | None:
+        """Bytes of weights, of what is prepared, of inputs and of the arena; None where only a run knows the sizes."""
+        table = self._table
+        if self.symbols or any(table.room_symbols(number) for number in self._beside):
+            return None
+        return self.placement({}).size + sum(table.bytes(number, {}) for number in self._beside)
 
 
 def _no_weight(ref: LiteralRef) -> Literal:

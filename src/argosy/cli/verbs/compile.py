@@ -11,7 +11,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from argosy.cli.console import Console, table
-from argosy.cli.describe import artifact_json, bytes_text, numbers_text, support_tier, variant_rows
+from argosy.cli.describe import (
+    artifact_json,
+    bytes_text,
+    needs_text,
+    numbers_text,
+    support_tier,
+    variant_needs,
+    variant_rows,
+)
 from argosy.cli.options.common import add_output_option
 from argosy.cli.options.compile import add_compile_options, compile_options, targets
 from argosy.cli.options.model import add_model_options
@@ -87,6 +95,8 @@ def compile_model(arguments: argparse.Namespace, console: Console) -> int:
             }
             for target in chosen
         ]
+        for variant, each in zip(saved.variants, told["variants"], strict=True):
+            each["needs"] = variant_needs(saved, variant)
         told["seconds"] = seconds
         console.json(told)
         return 0
@@ -112,6 +122,8 @@ def _summarise(artifact: Artifact, output: str, chosen: Sequence[Target], second
     console.write(f"{paint(output, 'bold')}  {size} (weights {bytes_text(weights)}), {seconds:.2f} s")
     for line in table(variant_rows(artifact)):
         console.write(f"  {line}")
+    for variant in artifact.variants:
+        console.write(f"  {variant.words} needs {needs_text(variant_needs(artifact, variant))}")
     for target in chosen:
         console.write(f"  support of {target.arch}: {support_tier(target.arch)}")
         if target.numbers():

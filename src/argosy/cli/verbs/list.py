@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from argosy.cli.console import Console, table
-from argosy.cli.describe import artifact_json, variant_rows
+from argosy.cli.describe import artifact_json, needs_text, variant_needs, variant_rows
 from argosy.cli.options.common import add_why_option
 from argosy.cli.parser import Parser
 from argosy.cli.sources import open_artifact
@@ -34,10 +34,12 @@ def list_variants(arguments: argparse.Namespace, console: Console) -> int:
     artifact = open_artifact(arguments.file)
     selection = judge(artifact.variants, slim=artifact.is_slim)
     choices = {choice.variant.key if choice.variant else "": choice for choice in selection.choices}
+    records = {variant.key: variant for variant in artifact.variants}
     if arguments.json:
         told = artifact_json(artifact)
         for variant in told["variants"]:
             choice = choices[variant["key"]]
+            variant["needs"] = variant_needs(artifact, records[variant["key"]])
             variant["here"] = {"answer": choice.answer, "reason": choice.reason}
         console.json(told)
         return 0
@@ -45,7 +47,8 @@ def list_variants(arguments: argparse.Namespace, console: Console) -> int:
     rows = []
     for row, key in zip(variant_rows(artifact), keys, strict=True):
         choice = choices[key]
-        rows.append((*row, f"{choice.answer}: {choice.reason}" if arguments.why else choice.answer))
-    for line in table(rows, header=("variant", "key", "sizes", "bytes", "here")):
+        needs = needs_text(variant_needs(artifact, records[key])) if key else ""
+        rows.append((*row, needs, f"{choice.answer}: {choice.reason}" if arguments.why else choice.answer))
+    for line in table(rows, header=("variant", "key", "sizes", "bytes", "needs", "here")):
         console.write(line)
     return 0
