@@ -77,7 +77,7 @@ def test_what_a_variant_needs_is_told(call: Call, tmp_path: Path) -> None:
     told = json.loads(call("list", tmp_path / "needs.argosy", "--json").out)["variants"][0]["needs"]
     assert told["host_steps"] == {"string_concat": 1}
     # x and y are alive at once: nothing else lies on the device.
-    assert told["memory"] is None or told["memory"] >= 2 * 4 * 1024 * 1024
+    assert told["device_memory"] >= 2 * 4 * 1024 * 1024
 
 
 def test_the_memory_of_a_device_is_weights_inputs_and_arena(call: Call, tmp_path: Path) -> None:
@@ -92,5 +92,5 @@ def test_the_memory_of_a_device_is_weights_inputs_and_arena(call: Call, tmp_path
     told = json.loads(call("list", tmp_path / "m.argosy", "--json").out)["variants"][0]["needs"]
     least = 4 * (1024 * 512 + 256 * 1024 + 256 * 512)
     # What parts of split sums take comes on top.
-    assert least <= told["memory"] <= least + (8 << 20)
+    assert least <= told["device_memory"] <= least + (8 << 20)
     assert "arena device" in call("inspect", tmp_path / "m.argosy", "--plan").out

@@ -86,25 +86,24 @@ def variant_json(artifact: Artifact, variant: VariantRecord) -> dict[str, Any]:
 
 
 def variant_needs(artifact: Artifact, variant: VariantRecord) -> dict[str, Any]:
-    """What a variant does on the host, by op, and the bytes of memory that a run needs, None where sizes decide."""
+    """What a variant does on the host, by op, and the bytes of device memory that a run takes at least, 0 for none."""
     from argosy.artifact.plan import EvaluateStep, steps_in
-    from argosy.runtime.planned_memory import PlannedMemory
 
     plan = artifact.plan(variant.key)
     host: dict[str, int] = {}
     for step in steps_in(plan.body):
         if isinstance(step, EvaluateStep):
             host[step.op] = host.get(step.op, 0) + 1
-    return {"host_steps": dict(sorted(host.items())), "memory": PlannedMemory(plan, variant.words).total()}
+    return {"host_steps": dict(sorted(host.items())), "device_memory": variant.requirements.memory}
 
 
 def needs_text(needs: dict[str, Any]) -> str:
-    """The same in words: `memory 12.3 MB, 2 host steps (nonzero, unique)`."""
-    memory, host = needs["memory"], needs["host_steps"]
-    words = "memory by the sizes of a run" if memory is None else f"memory {bytes_text(memory)}"
+    """The same in words: `12.3 MB of device memory, 2 host steps (nonzero, unique)`."""
+    memory, host = needs["device_memory"], needs["host_steps"]
+    words = f"{bytes_text(memory)} of device memory, " if memory else ""
     count = sum(host.values())
     named = ", ".join(name if times == 1 else f"{times} {name}" for name, times in host.items())
-    return f"{words}, {count} host step{'' if count == 1 else 's'}{f' ({named})' if host else ''}"
+    return f"{words}{count} host step{'' if count == 1 else 's'}{f' ({named})' if host else ''}"
 
 
 def values_json(values: tuple[ValueInfo, ...]) -> list[dict[str, Any]]:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Final
 
 from argosy import __version__
-from argosy.runtime.gpu.discovery import devices, driver, driver_words
 
 __all__ = ["describe_machine"]
 
@@ -54,6 +53,8 @@ def _version(package: str) -> str:
 
 
 def _driver(kind: str, device: str) -> str:
+    from argosy.runtime.gpu.discovery import driver
+
     found = driver(kind)
     kernel = "present" if Path(device).exists() else "absent"
     return f"{found.words or 'ready'}; {device} {kernel}"
@@ -61,6 +62,8 @@ def _driver(kind: str, device: str) -> str:
 
 def _gpus() -> dict[str, str]:
     """Every GPU that the drivers report, by what `--device` takes."""
+    from argosy.runtime.gpu.discovery import devices, driver_words
+
     return {
         f"{info.kind}:{info.index}": f"{info.name}, {info.arch}, {info.units} compute units, {info.memory >> 20} MiB, "
         f"at {info.pci}, driver with {info.kind.upper()} {driver_words(info.kind, info.driver)}"

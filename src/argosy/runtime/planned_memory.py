@@ -39,14 +39,10 @@ class PlannedMemory:
             self._lives = {root: life for root, life in lives.items() if table[root].kind == "planned" or root in given}
             needed = frozenset[str]().union(*(table.room_symbols(root) for root in self._lives))
             self.symbols = tuple(sorted(needed - table.late))
-            given = []
         else:
             holdings = Holdings(None, {}, [None] * len(plan.buffers))
             self._body = Body(plan.body, plan.buffers, table, decoder, holdings, where, given=given, kept=kept)
             self.symbols = tuple(self._body.symbols)
-        self._beside = [
-            number for number, buffer in enumerate(plan.buffers) if buffer.kind in ("weight", "prepared")
-        ] + given
 
     def placement(self, symbols: Mapping[str, int]) -> Placement:
         """The arena for these values of the symbols."""
@@ -55,13 +51,6 @@ class PlannedMemory:
         sizes = [self._table.bytes(root, symbols) for root in self._lives]
         lives = self._lives.values()
         return place(sizes, [life.start for life in lives], [life.end for life in lives], DEVICE_ALIGNMENT)
-
-    def total(self) -> int | None:
-        """Bytes of weights, of what is prepared, of inputs and of the arena; None where only a run knows the sizes."""
-        table = self._table
-        if self.symbols or any(table.room_symbols(number) for number in self._beside):
-            return None
-        return self.placement({}).size + sum(table.bytes(number, {}) for number in self._beside)
 
 
 def _no_weight(ref: LiteralRef) -> Literal:
