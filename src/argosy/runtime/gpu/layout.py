@@ -228,14 +228,21 @@ class DeviceFrame:
             raise
         return [each for each in bound if each is not None]
 
+    def _is_small(self, bound: Bound) -> bool:
+        """Whether a launch leaves room for another: programs that wait take it from ones that work (H200: 6 % lost)."""
+        x, y, z = bound.grid
+        return x * y * z <= self.device.info.units
+
     def start(self, bound: Sequence[Bound]) -> None:
         """Start launches. Raises DeviceError with the place in the model of one that the driver refuses."""
-        for place, each in enumerate(bound):
+        before: Bound | None = None  # in front of the first is a copy, which has ended when a kernel behind it begins
+        for each in bound:
+            early = each.programmatic and before is not None and self._is_small(each) and self._is_small(before)
+            before = each
             try:
-                # In front of the first is a copy, which has ended when a kernel behind it begins.
                 self.device.launch(
                     each.function, each.grid, each.block, each.shared, self.stream, each.parameters,
-                    programmatic=each.programmatic and place > 0,
+                    programmatic=early,
                 )  # fmt: skip
             except DriverError as error:
                 raise error.at(each.source) from None

@@ -30,6 +30,8 @@ __all__ = ["Geometry", "geometry", "pool_kernel", "read_window", "window_kernel"
 
 Order = tuple[int, ...] | None
 _BLOCK: Final = 256
+_UNROLLED: Final = 9
+"""Taps of a window whose loops are unrolled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +159,8 @@ def pool_kernel(module: Module, anchor: Instruction, orders: Sequence[Order], or
         if op.kind == "average":
             text.line(f"count = tl.zeros([{_BLOCK}], {own})")
         with contextlib.ExitStack() as stack:
-            taps = [_loop(stack, writer, f"k{axis}", size) for axis, size in enumerate(window.kernel)]
+            head = "tl.static_range" if op.kind == "max" and _is_small(window) else "range"
+            taps = [_loop(stack, writer, f"k{axis}", size, head) for axis, size in enumerate(window.kernel)]
             stack.enter_context(elements.scope())
             access, inside, roots = read_window(elements, x, result.shape, axis_index(1, result.shape[1]), taps, window)
             if inside:
@@ -217,11 +220,17 @@ def _counted(writer: KernelWriter, op: Pool, x: Value, result: Value, taps: Sequ
     return f"({' & '.join(checks)}).to({scalar.compute_type(result.dtype)})"
 
 
-def _loop(stack: contextlib.ExitStack, writer: KernelWriter, name: str, size: DimLike) -> DimLike:
+def _is_small(window: Geometry) -> bool:
+    """Whether loops over a window are unrolled, so that all its loads fly at once."""
+    taps = product(window.kernel)
+    return isinstance(taps, int) and taps <= _UNROLLED
+
+
+def _loop(stack: contextlib.ExitStack, writer: KernelWriter, name: str, size: DimLike, head: str = "range") -> DimLike:
     """A loop over a part of the window; its place."""
     if size == 1:
         return 0
-    stack.enter_context(writer.text.block(f"for {name} in range(0, {writer.text.dim(size)}):"))
+    stack.enter_context(writer.text.block(f"for {name} in {head}(0, {writer.text.dim(size)}):"))
     return symbol_dim(Symbol(f"@{name}", 0, size - 1 if isinstance(size, int) else None))
 
 
