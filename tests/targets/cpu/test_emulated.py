@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import onnx
 import onnxruntime as ort
 import pytest
+from numpy.typing import NDArray
 from onnx import helper, numpy_helper
 
 from tests.conformance.baseline import read
@@ -101,7 +103,7 @@ def test_recurrent_weights_in_codes(machine: Machine, level: str, op: str, gates
     random, hidden, inputs = np.random.default_rng(2), 141, 5
     codes = random.integers(-128, 128, (1, gates * hidden, hidden)).astype(np.int8)
     weights = random.uniform(-0.5, 0.5, (1, gates * hidden, inputs)).astype(np.float32)
-    stored = {"codes": codes, "scale": np.array(0.002, np.float32), "w": weights}
+    stored: dict[str, NDArray[Any]] = {"codes": codes, "scale": np.array(0.002, np.float32), "w": weights}
     nodes = [
         helper.make_node("DequantizeLinear", ["codes", "scale"], ["r"]),
         helper.make_node(op, ["x", "w", "r"], ["y"], hidden_size=hidden),
