@@ -26,8 +26,6 @@ from argosy.toolchains.triton import triton_version
 
 __all__ = ["GpuTarget"]
 
-_TIER = "compiled and checked in structure only"
-
 
 @dataclass(frozen=True, slots=True)
 class GpuTarget(Target):
@@ -51,7 +49,7 @@ class GpuTarget(Target):
 
     @classmethod
     def archs(cls) -> Sequence[ArchInfo]:
-        built = [ArchInfo(row.name, row.family, row.words, _TIER, _other_names(row)) for row in ARCHS.values()]
+        built = [ArchInfo(row.name, row.family, row.words, row.tier, _other_names(row)) for row in ARCHS.values()]
         return (*built, *(ArchInfo(name, "", reason, NOT_BUILT) for name, reason in REFUSED.items()))
 
     @classmethod

@@ -8,6 +8,7 @@ rows list what Triton makes of a product (a test compiles them); int4 and fp6 ar
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from argosy.targets.gpu.arches.nvidia_products import REFERENCE
@@ -26,10 +27,10 @@ def _mma(mnemonic: str, shapes: dict[str, tuple[int, int, int]]) -> tuple[Matrix
 def _row(
     name: str, family: str, words: str, *,
     threads: int, shared: int, matrix: tuple[MatrixOp, ...], features: str = "", groups: str = "", suffix: str = "",
-    generic: str = _PORTABLE, portable: bool = False,
+    generic: str = _PORTABLE, portable: bool = False, ran: str = "",
 ) -> GpuArch:  # fmt: skip
     """A row: `shared` is what a block may have, in KiB; a multiprocessor has one more, which it keeps to itself."""
-    return GpuArch(
+    row = GpuArch(
         name,
         "nvidia",
         family,
@@ -50,6 +51,7 @@ def _row(
         portable=portable,
         ptx_version=70 if portable else 0,  # the first that knows 8.0, with CUDA 11.0 (PTX ISA, release history)
     )
+    return replace(row, tier=f"run on hardware: {ran}") if ran else row
 
 
 _K16: Final = (16, 8, 16)
@@ -94,7 +96,8 @@ NVIDIA: Final = (
     _row("sm_89", "ada", "Ada: L4, L40S, GeForce RTX 40", threads=1536, shared=99, matrix=_SYNC + _SYNC_FP8,
          features=_AMPERE),
     _row("sm_90", "hopper", "Hopper: H100, H200, GH200", threads=2048, shared=227, matrix=_WGMMA + _DOUBLE,
-         features=_HOPPER, groups="datacenter", suffix="a"),
+         features=_HOPPER, groups="datacenter", suffix="a",
+         ran="ONNX's suite and two models on an H200, November 2026"),
     _row("sm_100", "blackwell", "Blackwell: B200, GB200", threads=2048, shared=227,
          matrix=_TCGEN05 + _TCGEN05_INT8 + _DOUBLE, features=f"{_BLACKWELL} tensor_memory", groups="datacenter",
          suffix="a"),
