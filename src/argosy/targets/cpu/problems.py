@@ -9,12 +9,12 @@ from argosy.ir.signature import module_signature
 from argosy.ops.fused import Fused
 from argosy.options import CompileOptions
 from argosy.targets.cpu.arch import CpuArch
-from argosy.targets.cpu.codegen.element import DeclinedError
 from argosy.targets.cpu.draft import Buffers, Draft
 from argosy.targets.cpu.layout import Blocked
 from argosy.targets.cpu.script import Script
 from argosy.targets.cpu.solution import Problem, Solution, solutions_for
 from argosy.targets.cpu.subnormals import flushes_subnormals
+from argosy.targets.lowering.accesses import DeclinedError
 from argosy.targets.lowering.names import kernel_label
 from argosy.targets.lowering.values import anchor_of, in_memory, lone_module
 

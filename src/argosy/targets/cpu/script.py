@@ -11,10 +11,10 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from argosy.ir.types import TensorType
-from argosy.targets.cpu.codegen.element import DeclinedError
 from argosy.targets.cpu.codegen.kernel import Kernel
 from argosy.targets.cpu.layout import Blocked
 from argosy.targets.cpu.solution import Problem, Solution, Steps
+from argosy.targets.lowering.accesses import DeclinedError
 
 __all__ = ["Script"]
 

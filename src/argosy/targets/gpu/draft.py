@@ -20,10 +20,10 @@ from argosy.ir.dim import DimLike
 from argosy.ir.dtype import INT64
 from argosy.ir.module import Instruction, Module, Parameter, Value
 from argosy.ir.types import TensorType, Type, type_symbols
-from argosy.targets.gpu.codegen.declined import DeclinedError
 from argosy.targets.gpu.codegen.kernel import Kernel
 from argosy.targets.gpu.codegen.loops import elementwise_kernel
 from argosy.targets.gpu.solution import Order
+from argosy.targets.lowering.accesses import DeclinedError
 
 __all__ = ["Draft", "Lowering", "Place", "copy_kernel"]
 

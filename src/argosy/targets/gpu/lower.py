@@ -25,13 +25,13 @@ from argosy.ir.module import Instruction, Module, Value
 from argosy.ir.types import TensorType
 from argosy.options import CompileOptions
 from argosy.targets.gpu.arches.row import GpuArch
-from argosy.targets.gpu.codegen.declined import DeclinedError
 from argosy.targets.gpu.codegen.kernel import Kernel
 from argosy.targets.gpu.codegen.sub_byte import pack_kernel, unpack_kernel
 from argosy.targets.gpu.codegen.turns import element_kernel, length_kernel
 from argosy.targets.gpu.draft import Draft, Place
 from argosy.targets.gpu.problem import problem_of, solutions_of, wanted_order
 from argosy.targets.gpu.solution import Order, Problem, Solution
+from argosy.targets.lowering.accesses import DeclinedError
 from argosy.targets.lowering.control import Turn
 from argosy.targets.lowering.demands import check_steps
 from argosy.targets.lowering.load_time import is_done_at_load

@@ -32,13 +32,13 @@ from argosy.targets.cpu.codegen.attention_rows import (
 )
 from argosy.targets.cpu.codegen.c_text import CText, axis_name
 from argosy.targets.cpu.codegen.copying import decompose, share
-from argosy.targets.cpu.codegen.element import DeclinedError
 from argosy.targets.cpu.codegen.gemm import Gemm
 from argosy.targets.cpu.codegen.kernel import Kernel, KernelWriter, chunk_count
 from argosy.targets.cpu.codegen.lanes import ACROSS
 from argosy.targets.cpu.codegen.products import plain
 from argosy.targets.cpu.codegen.tile import BLOCK, Tile
 from argosy.targets.cpu.codegen.vector_elements import VectorElements
+from argosy.targets.lowering.accesses import DeclinedError
 
 __all__ = ["FEW", "attention_in_place"]
 

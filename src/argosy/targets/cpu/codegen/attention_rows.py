@@ -16,13 +16,13 @@ from argosy.ir.module import Value
 from argosy.rewrite.attention import Attention
 from argosy.targets.cpu.codegen.c_text import CText, axis_name
 from argosy.targets.cpu.codegen.copying import decompose
-from argosy.targets.cpu.codegen.element import DeclinedError
 from argosy.targets.cpu.codegen.epilogue import Epilogue
 from argosy.targets.cpu.codegen.gemm import Gemm
 from argosy.targets.cpu.codegen.kernel import KernelWriter
 from argosy.targets.cpu.codegen.product_loops import operand_index
 from argosy.targets.cpu.codegen.tile import BLOCK
 from argosy.targets.cpu.codegen.vector_elements import VectorElements
+from argosy.targets.lowering.accesses import DeclinedError
 
 __all__ = [
     "KEYS",

@@ -12,11 +12,11 @@ from argosy.ir.dtype import DType
 from argosy.ir.module import Instruction, Module, Value
 from argosy.targets.cpu.codegen import scalar
 from argosy.targets.cpu.codegen.c_text import CText
-from argosy.targets.cpu.codegen.element import DeclinedError
 from argosy.targets.cpu.codegen.kernel import KernelWriter
 from argosy.targets.cpu.codegen.reorder import image_shape, place
 from argosy.targets.cpu.codegen.vector_elements import KINDS, VectorElements, lanes_type, load_block, stored_lanes
 from argosy.targets.cpu.layout import Blocked
+from argosy.targets.lowering.accesses import DeclinedError
 
 __all__ = ["BlockedElements", "Image", "images_of", "store_pixel"]
 

@@ -17,11 +17,11 @@ from argosy.ir.module import Instruction, Module
 from argosy.ops.shapes import product
 from argosy.targets.cpu.codegen.c_text import CText
 from argosy.targets.cpu.codegen.copying import decompose, is_view, share
-from argosy.targets.cpu.codegen.element import DeclinedError
 from argosy.targets.cpu.codegen.kernel import Kernel, KernelWriter, chunk_count
 from argosy.targets.cpu.codegen.reorder import place, zero_halo
 from argosy.targets.cpu.codegen.vector_elements import VectorElements
 from argosy.targets.cpu.layout import LANES, Blocked
+from argosy.targets.lowering.accesses import DeclinedError
 
 __all__ = ["first_of_blocks", "gather_channels", "gathers_channels"]
 

@@ -20,10 +20,10 @@ from argosy.ops.convolution import ConvTranspose
 from argosy.ops.shapes import product
 from argosy.targets.cpu.codegen.c_text import CText, axis_name, strides
 from argosy.targets.cpu.codegen.copying import decompose, share
-from argosy.targets.cpu.codegen.element import DeclinedError, op_of, present
 from argosy.targets.cpu.codegen.epilogue import Epilogue
 from argosy.targets.cpu.codegen.kernel import Kernel, KernelWriter, chunk_count
 from argosy.targets.cpu.codegen.tile import BLOCK
+from argosy.targets.lowering.accesses import DeclinedError, op_of, present
 
 __all__ = ["Columns", "sum_columns"]
 

@@ -13,10 +13,10 @@ from argosy.ops.shapes import product
 from argosy.ops.slicing import Pad
 from argosy.ops.window import extents, resolve_pads
 from argosy.targets.cpu.codegen.c_text import CText
-from argosy.targets.cpu.codegen.element import DeclinedError, op_of, present
 from argosy.targets.cpu.codegen.products import Products
 from argosy.targets.cpu.codegen.tile import Tile
 from argosy.targets.cpu.layout import LANES, Blocked
+from argosy.targets.lowering.accesses import DeclinedError, op_of, present
 
 __all__ = ["Channels", "Window", "panel_rows", "source_of", "weights_type"]
 

@@ -31,7 +31,6 @@ from argosy.targets.cpu.codegen.blocked_elements import Image, store_pixel
 from argosy.targets.cpu.codegen.c_text import CText, axis_name
 from argosy.targets.cpu.codegen.conv_window import Channels, Window, panel_rows, weights_type
 from argosy.targets.cpu.codegen.copying import decompose, share
-from argosy.targets.cpu.codegen.element import DeclinedError
 from argosy.targets.cpu.codegen.kernel import ENTRY, Kernel, KernelWriter, chunk_count
 from argosy.targets.cpu.codegen.products import Products
 from argosy.targets.cpu.codegen.reorder import zero_halo
@@ -46,6 +45,7 @@ from argosy.targets.cpu.codegen.tile import (
     vector_type,
 )
 from argosy.targets.cpu.layout import LANES, Blocked, Padded, Planar
+from argosy.targets.lowering.accesses import DeclinedError
 
 __all__ = ["as_a_line", "conv_kernel", "fetches_rows_ahead", "walks_panels_first"]
 

@@ -24,7 +24,6 @@ from argosy.targets.cpu.arch import CpuArch
 from argosy.targets.cpu.codegen import scalar
 from argosy.targets.cpu.codegen.c_text import axis_name
 from argosy.targets.cpu.codegen.copying import address, decompose
-from argosy.targets.cpu.codegen.element import present
 from argosy.targets.cpu.codegen.epilogue import Epilogue
 from argosy.targets.cpu.codegen.kernel import ENTRY, Kernel, KernelWriter, chunk_count
 from argosy.targets.cpu.codegen.product_loops import operand_index
@@ -42,6 +41,7 @@ from argosy.targets.cpu.codegen.tile import (
     tile_for,
     vector_type,
 )
+from argosy.targets.lowering.accesses import present
 
 __all__ = [
     "Gemm",

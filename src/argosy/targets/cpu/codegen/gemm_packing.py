@@ -21,7 +21,6 @@ from argosy.targets.cpu.codegen.copying import (
     share,
     transpose_text,
 )
-from argosy.targets.cpu.codegen.element import DeclinedError
 from argosy.targets.cpu.codegen.gemm import Gemm
 from argosy.targets.cpu.codegen.kernel import Kernel, KernelWriter, chunk_count
 from argosy.targets.cpu.codegen.part import part_of
@@ -29,6 +28,7 @@ from argosy.targets.cpu.codegen.short_panels import pack_groups
 from argosy.targets.cpu.codegen.tile import BLOCK
 from argosy.targets.cpu.codegen.vector_elements import KINDS, VectorElements
 from argosy.targets.cpu.codegen.walking import coefficient, merged_extents
+from argosy.targets.lowering.accesses import DeclinedError
 
 __all__ = ["direct_step", "left_type", "pack_left", "pack_right", "right_type"]
 

@@ -11,8 +11,8 @@ from argosy.ir.dtype import FLOAT32
 from argosy.ir.types import TensorType
 from argosy.targets.cpu.arch import CpuArch
 from argosy.targets.cpu.codegen.conv_window import Window
-from argosy.targets.cpu.codegen.element import DeclinedError
 from argosy.targets.cpu.codegen.tile import BLOCK, balanced
+from argosy.targets.lowering.accesses import DeclinedError
 
 __all__ = ["Lines", "lines_type"]
 

@@ -12,8 +12,8 @@ from argosy.ir.module import Instruction, Module, Value
 from argosy.ops.shapes import product
 from argosy.targets.cpu.codegen import scalar
 from argosy.targets.cpu.codegen.c_text import strides
-from argosy.targets.cpu.codegen.element import DeclinedError
 from argosy.targets.cpu.codegen.kernel import ENTRY, Kernel, KernelWriter
+from argosy.targets.lowering.accesses import DeclinedError
 
 __all__ = ["OpKernel", "dot_text"]
 

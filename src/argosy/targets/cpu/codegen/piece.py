@@ -11,7 +11,7 @@ from argosy.ops.joining import Split
 from argosy.ops.shapes import product
 from argosy.rewrite.view_chain import view_access
 from argosy.targets.cpu.codegen.c_text import strides
-from argosy.targets.cpu.codegen.element import split_access
+from argosy.targets.lowering.accesses import split_access
 
 __all__ = ["pieces_of"]
 

@@ -20,12 +20,12 @@ from argosy.rewrite.codes import dequantized_matrix, is_single
 from argosy.targets.cpu.arch import CpuArch
 from argosy.targets.cpu.codegen import scalar
 from argosy.targets.cpu.codegen.copying import share
-from argosy.targets.cpu.codegen.element import DeclinedError, axes_access
 from argosy.targets.cpu.codegen.kernel import Kernel, KernelWriter, chunk_count
 from argosy.targets.cpu.codegen.part import Part
 from argosy.targets.cpu.codegen.product_loops import counter
 from argosy.targets.cpu.codegen.tile import BLOCK, Tile
 from argosy.targets.cpu.codegen.vector_elements import KINDS
+from argosy.targets.lowering.accesses import DeclinedError, axes_access
 
 __all__ = ["QuantizedPanels", "pack_codes"]
 

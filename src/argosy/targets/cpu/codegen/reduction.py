@@ -20,9 +20,9 @@ from argosy.ops.reduce import ArgReduce, Reduce
 from argosy.ops.shapes import normalize_axis, product
 from argosy.targets.cpu.codegen import scalar
 from argosy.targets.cpu.codegen.c_text import CText
-from argosy.targets.cpu.codegen.element import DeclinedError, axes_access, op_of, present
 from argosy.targets.cpu.codegen.kernel import Kernel, KernelWriter, chunk_count
 from argosy.targets.cpu.codegen.loops import chunked_loops
+from argosy.targets.lowering.accesses import DeclinedError, axes_access, op_of, present
 
 __all__ = ["fold_start", "fold_step", "reduce_each", "reduce_one", "reduced_axes", "reduced_places", "reduction_kernel"]
 

@@ -12,8 +12,9 @@ from argosy.ir.module import Instruction, Value
 from argosy.ops.resize import Resize
 from argosy.ops.shapes import normalize_axis
 from argosy.targets.cpu.codegen import scalar
-from argosy.targets.cpu.codegen.element import DeclinedError, Elements, axes_access, op_of, present
+from argosy.targets.cpu.codegen.element import Elements
 from argosy.targets.cpu.codegen.result_sizes import optional
+from argosy.targets.lowering.accesses import DeclinedError, axes_access, op_of, present
 
 __all__ = ["ResizedAxis", "place_text", "resize_sizes", "resized_axes"]
 

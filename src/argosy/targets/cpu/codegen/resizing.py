@@ -13,10 +13,10 @@ from argosy.ir.module import Module
 from argosy.ops.resize import Resize
 from argosy.ops.shapes import product
 from argosy.targets.cpu.codegen import scalar
-from argosy.targets.cpu.codegen.element import op_of
 from argosy.targets.cpu.codegen.kernel import Kernel, chunk_count
 from argosy.targets.cpu.codegen.op_kernel import OpKernel, dot_text
 from argosy.targets.cpu.codegen.resize_axes import ResizedAxis, place_text, resized_axes
+from argosy.targets.lowering.accesses import op_of
 
 __all__ = [
     "changed_axes",

@@ -18,8 +18,9 @@ from argosy.ops.signal import Frames
 from argosy.ops.slicing import Pad, Slice
 from argosy.ops.view import Broadcast, Reshape, Squeeze, Unsqueeze
 from argosy.targets.cpu.codegen import scalar
-from argosy.targets.cpu.codegen.element import DeclinedError, Elements, axes_access, present
+from argosy.targets.cpu.codegen.element import Elements
 from argosy.targets.cpu.codegen.steering import by_axis, check_axes, names_axis
+from argosy.targets.lowering.accesses import DeclinedError, axes_access, present
 
 __all__ = ["ResultSizes", "frame_entries", "optional", "pad_amounts", "result_sizes", "slice_entries"]
 

@@ -17,13 +17,13 @@ from argosy.ops.shapes import normalize_axis, product
 from argosy.targets.cpu.codegen import scalar
 from argosy.targets.cpu.codegen.c_text import axis_name
 from argosy.targets.cpu.codegen.copying import decompose, share
-from argosy.targets.cpu.codegen.element import DeclinedError, op_of, present
 from argosy.targets.cpu.codegen.kernel import Kernel, KernelWriter, chunk_count
 from argosy.targets.cpu.codegen.lanes import ACROSS
 from argosy.targets.cpu.codegen.loops import chunked_loops
 from argosy.targets.cpu.codegen.tile import BLOCK
 from argosy.targets.cpu.codegen.vector_elements import VectorElements, position, store_lanes
 from argosy.targets.cpu.codegen.walking import coefficient
+from argosy.targets.lowering.accesses import DeclinedError, op_of, present
 
 __all__ = ["softmax_loops", "softmax_rows"]
 

@@ -9,11 +9,12 @@ from argosy.ir.dtype import FLOAT64, DType
 from argosy.ir.module import Instruction, Module
 from argosy.ops.reduce import Reduce
 from argosy.targets.cpu.codegen import scalar
-from argosy.targets.cpu.codegen.element import Elements, op_of, present
+from argosy.targets.cpu.codegen.element import Elements
 from argosy.targets.cpu.codegen.kernel import Kernel
 from argosy.targets.cpu.codegen.op_kernel import OpKernel, dot_text
 from argosy.targets.cpu.codegen.reduction import fold_start, fold_step
 from argosy.targets.cpu.codegen.steering import check_axes, names_axis
+from argosy.targets.lowering.accesses import op_of, present
 
 __all__ = ["reduction_sizes", "steered_reduction", "total_type"]
 

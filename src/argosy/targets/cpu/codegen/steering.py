@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from argosy.ir.dim import Dim, DimLike
 from argosy.ops.shapes import normalize_axis
-from argosy.targets.cpu.codegen.element import DeclinedError, Elements
+from argosy.targets.cpu.codegen.element import Elements
+from argosy.targets.lowering.accesses import DeclinedError
 
 __all__ = ["by_axis", "check_axes", "known_axes", "names_axis"]
 

@@ -16,9 +16,10 @@ from argosy.ir.dtype import BOOL, DTYPES, FLOAT32, INT32, INT64, UINT8, DType
 from argosy.ir.module import Instruction, Value
 from argosy.targets.cpu.codegen import scalar
 from argosy.targets.cpu.codegen.c_text import CText, strides
-from argosy.targets.cpu.codegen.element import LEAST, DeclinedError, Elements
+from argosy.targets.cpu.codegen.element import Elements
 from argosy.targets.cpu.codegen.tile import BLOCK
 from argosy.targets.cpu.codegen.walking import coefficient
+from argosy.targets.lowering.accesses import LEAST, DeclinedError
 
 __all__ = [
     "KINDS",

@@ -14,12 +14,12 @@ from argosy.ir.types import TensorType
 from argosy.ops.einsum import Einsum, parse_equation
 from argosy.ops.shapes import broadcast, broadcast_dim, product
 from argosy.targets.cpu.codegen import scalar
-from argosy.targets.cpu.codegen.element import op_of
 from argosy.targets.cpu.codegen.kernel import Kernel, chunk_count
 from argosy.targets.cpu.codegen.loops import chunked_loops
 from argosy.targets.cpu.codegen.op_kernel import OpKernel
 from argosy.targets.cpu.lone_op import LoneOp
 from argosy.targets.cpu.solution import Problem, Steps, register_solution
+from argosy.targets.lowering.accesses import op_of
 
 __all__ = ["DeterminantElimination", "EinsumLoops"]
 

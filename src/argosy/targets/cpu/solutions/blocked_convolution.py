@@ -23,7 +23,6 @@ from argosy.targets.cpu.codegen.depthwise import (
     sums_exactly,
 )
 from argosy.targets.cpu.codegen.direct_conv import conv_kernel
-from argosy.targets.cpu.codegen.element import DeclinedError, present
 from argosy.targets.cpu.codegen.kernel import Kernel
 from argosy.targets.cpu.codegen.part import part_of
 from argosy.targets.cpu.codegen.products import Products, products_for
@@ -43,6 +42,7 @@ from argosy.targets.cpu.solutions.blocked_steps import (
     preferred_image,
     preferred_source,
 )
+from argosy.targets.lowering.accesses import DeclinedError, present
 
 __all__ = [
     "DepthwiseConvolution",

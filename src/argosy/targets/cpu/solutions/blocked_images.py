@@ -20,7 +20,6 @@ from argosy.targets.cpu.codegen.blocked_kernels import (
 )
 from argosy.targets.cpu.codegen.channel_gather import first_of_blocks, gather_channels, gathers_channels
 from argosy.targets.cpu.codegen.copying import is_view
-from argosy.targets.cpu.codegen.element import DeclinedError, op_of, present
 from argosy.targets.cpu.codegen.part import Part, part_of
 from argosy.targets.cpu.codegen.vector_elements import KINDS
 from argosy.targets.cpu.layout import LANES, Blocked
@@ -34,6 +33,7 @@ from argosy.targets.cpu.solutions.blocked_steps import (
     preferred_source,
     read_images,
 )
+from argosy.targets.lowering.accesses import DeclinedError, op_of, present
 
 __all__ = ["BlockedChannels", "BlockedConcat", "BlockedElementwise", "BlockedPool", "BlockedReduction"]
 

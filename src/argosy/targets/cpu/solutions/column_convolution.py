@@ -11,7 +11,6 @@ from argosy.ir.module import Parameter, Value
 from argosy.ops.matmul import Dot
 from argosy.ops.view import Reshape, Transpose
 from argosy.targets.cpu.codegen.column_sums import Columns, sum_columns
-from argosy.targets.cpu.codegen.element import DeclinedError, present
 from argosy.targets.cpu.codegen.part import append, part_of
 from argosy.targets.cpu.codegen.reorder import to_planar
 from argosy.targets.cpu.codegen.tile import BLOCK
@@ -19,6 +18,7 @@ from argosy.targets.cpu.layout import Planar
 from argosy.targets.cpu.solution import Problem, Solution, Steps, register_solution
 from argosy.targets.cpu.solutions.blocked_steps import packed, packed_bias
 from argosy.targets.cpu.solutions.inner_steps import lower_inner
+from argosy.targets.lowering.accesses import DeclinedError, present
 
 __all__ = ["ColumnConvolution", "NarrowColumnConvolution"]
 

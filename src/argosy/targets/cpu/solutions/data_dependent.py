@@ -9,11 +9,11 @@ from argosy.ir.module import Module
 from argosy.ir.types import TensorType
 from argosy.ops.index import Compress
 from argosy.ops.shapes import normalize_axis
-from argosy.targets.cpu.codegen.element import op_of
 from argosy.targets.cpu.codegen.kernel import Kernel
 from argosy.targets.cpu.codegen.op_kernel import OpKernel
 from argosy.targets.cpu.lone_op import LoneOp
 from argosy.targets.cpu.solution import Problem, Steps, register_solution
+from argosy.targets.lowering.accesses import op_of
 
 __all__ = ["CompressCopies", "NonZeroCoordinates"]
 

@@ -8,11 +8,11 @@ from argosy.ir.dtype import FLOAT32, INT64
 from argosy.ir.module import Module
 from argosy.ir.types import TensorType
 from argosy.ops.sort import NonMaxSuppression
-from argosy.targets.cpu.codegen.element import DeclinedError, op_of
 from argosy.targets.cpu.codegen.kernel import Kernel
 from argosy.targets.cpu.codegen.op_kernel import OpKernel
 from argosy.targets.cpu.lone_op import LoneOp
 from argosy.targets.cpu.solution import Problem, Steps, register_solution
+from argosy.targets.lowering.accesses import DeclinedError, op_of
 
 __all__ = ["GreedySuppression"]
 

@@ -9,7 +9,6 @@ from typing import Any
 from argosy.ir.dim import bounds
 from argosy.ir.dtype import FLOAT32, UINT8
 from argosy.ir.types import TensorType
-from argosy.targets.cpu.codegen.element import DeclinedError
 from argosy.targets.cpu.codegen.gemm import Gemm, gemm_kernel, partial_type
 from argosy.targets.cpu.codegen.gemm_packing import direct_step, left_type, pack_left, pack_right, right_type
 from argosy.targets.cpu.codegen.kernel import Kernel
@@ -20,6 +19,7 @@ from argosy.targets.cpu.codegen.quantized_gemm import quantized_gemm_kernel
 from argosy.targets.cpu.codegen.quantized_panels import QuantizedPanels, pack_codes
 from argosy.targets.cpu.codegen.tile import vector_type
 from argosy.targets.cpu.solution import OneKernel, Problem, Solution, Steps, register_solution
+from argosy.targets.lowering.accesses import DeclinedError
 
 __all__ = ["DotLoops", "QuantizedDot", "TiledDot", "packed_operand"]
 

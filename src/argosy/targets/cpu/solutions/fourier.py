@@ -13,7 +13,6 @@ from argosy.ops.operands import numbers
 from argosy.ops.shapes import normalize_axis, product
 from argosy.ops.signal import Fourier
 from argosy.targets.cpu.codegen import scalar
-from argosy.targets.cpu.codegen.element import DeclinedError, op_of, present
 from argosy.targets.cpu.codegen.fourier import LANES, TABLES, TRANSFORM, transform_size
 from argosy.targets.cpu.codegen.kernel import ENTRY, Kernel, KernelWriter, chunk_count
 from argosy.targets.cpu.codegen.op_kernel import OpKernel
@@ -21,6 +20,7 @@ from argosy.targets.cpu.lone_op import LoneOp
 from argosy.targets.cpu.solution import Problem, Steps, register_solution
 from argosy.targets.cpu.solutions.signal import axis_and_length, fourier_sizes
 from argosy.targets.cpu.solutions.steered import define_sizes
+from argosy.targets.lowering.accesses import DeclinedError, op_of, present
 
 __all__ = ["FastFourier"]
 

@@ -12,12 +12,13 @@ from argosy.ops.col2im import Col2Im
 from argosy.ops.deformable import DeformableConv
 from argosy.ops.shapes import product
 from argosy.targets.cpu.codegen import scalar
-from argosy.targets.cpu.codegen.element import DeclinedError, Elements, op_of, present
+from argosy.targets.cpu.codegen.element import Elements
 from argosy.targets.cpu.codegen.kernel import Kernel, chunk_count
 from argosy.targets.cpu.codegen.op_kernel import OpKernel, dot_text
 from argosy.targets.cpu.lone_op import LoneOp
 from argosy.targets.cpu.solution import Problem, Steps, register_solution
 from argosy.targets.cpu.solutions.steered import define_sizes
+from argosy.targets.lowering.accesses import DeclinedError, op_of, present
 
 __all__ = ["DeformableColumns", "ImageFromColumns"]
 

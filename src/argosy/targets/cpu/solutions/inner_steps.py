@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from argosy.ir.module import Instruction, Module
 from argosy.ir.types import TensorType
-from argosy.targets.cpu.codegen.element import DeclinedError
 from argosy.targets.cpu.codegen.kernel import Kernel
 from argosy.targets.cpu.layout import Blocked
 from argosy.targets.cpu.solution import Problem, Steps, solutions_for
+from argosy.targets.lowering.accesses import DeclinedError
 
 __all__ = ["lower_inner"]
 

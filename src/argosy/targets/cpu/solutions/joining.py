@@ -9,11 +9,11 @@ from argosy.ir import access as maps
 from argosy.ir.dim import DimLike, equal
 from argosy.ops.joining import Concat
 from argosy.ops.shapes import normalize_axis, product
-from argosy.targets.cpu.codegen.element import op_of, present
 from argosy.targets.cpu.codegen.loops import Nest, store_kernel
 from argosy.targets.cpu.codegen.piece import pieces_of
 from argosy.targets.cpu.solution import Problem, Solution, Steps, register_solution
 from argosy.targets.cpu.solutions.steered import define_sizes
+from argosy.targets.lowering.accesses import op_of, present
 
 __all__ = ["ConcatCopies", "SplitCopies"]
 

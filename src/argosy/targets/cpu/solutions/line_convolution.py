@@ -13,7 +13,6 @@ from argosy.ops.shapes import product
 from argosy.targets.cpu.codegen.conv_window import Window, source_of
 from argosy.targets.cpu.codegen.convolution_cost import direct_cycles, line_cycles
 from argosy.targets.cpu.codegen.depthwise import LONGEST
-from argosy.targets.cpu.codegen.element import DeclinedError, present
 from argosy.targets.cpu.codegen.line_conv import line_kernel, pack_lines
 from argosy.targets.cpu.codegen.line_tiles import Lines, lines_type
 from argosy.targets.cpu.codegen.part import part_of
@@ -21,6 +20,7 @@ from argosy.targets.cpu.codegen.tile import BLOCK, tile_for
 from argosy.targets.cpu.layout import LANES
 from argosy.targets.cpu.solution import Problem, Solution, Steps, register_solution
 from argosy.targets.cpu.solutions.blocked_steps import packed, packed_bias
+from argosy.targets.lowering.accesses import DeclinedError, present
 
 __all__ = ["LineConvolution"]
 

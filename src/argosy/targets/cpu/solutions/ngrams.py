@@ -9,12 +9,13 @@ from argosy.ir.dtype import FLOAT32, INT64
 from argosy.ir.module import Instruction, Module
 from argosy.ir.types import TensorType
 from argosy.ops.ngrams import CountNGrams
-from argosy.targets.cpu.codegen.element import Elements, axes_access, op_of, present
+from argosy.targets.cpu.codegen.element import Elements
 from argosy.targets.cpu.codegen.kernel import Kernel
 from argosy.targets.cpu.codegen.op_kernel import OpKernel
 from argosy.targets.cpu.lone_op import LoneOp
 from argosy.targets.cpu.solution import Problem, Steps, register_solution
 from argosy.targets.cpu.solutions.steered import define_sizes
+from argosy.targets.lowering.accesses import axes_access, op_of, present
 
 __all__ = ["NGramCounts"]
 

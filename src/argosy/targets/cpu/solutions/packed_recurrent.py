@@ -21,7 +21,6 @@ from argosy.ops.shapes import product
 from argosy.ops.slicing import Pad, Slice
 from argosy.ops.view import Reshape, Transpose
 from argosy.targets.cpu.codegen import scalar
-from argosy.targets.cpu.codegen.element import DeclinedError, op_of, present
 from argosy.targets.cpu.codegen.kernel import ENTRY, Kernel, KernelWriter, chunk_count
 from argosy.targets.cpu.codegen.loops import elementwise_kernel
 from argosy.targets.cpu.codegen.products import Products
@@ -31,6 +30,7 @@ from argosy.targets.cpu.codegen.tile import BLOCK
 from argosy.targets.cpu.lone_op import LoneOp
 from argosy.targets.cpu.solution import Problem, Steps, register_solution
 from argosy.targets.cpu.solutions.inner_steps import lower_inner
+from argosy.targets.lowering.accesses import DeclinedError, op_of, present
 
 __all__ = ["PackedRecurrence"]
 

@@ -13,13 +13,13 @@ from argosy.ir.types import TensorType
 from argosy.ops.recurrent import GATES, Recurrent
 from argosy.ops.shapes import product
 from argosy.targets.cpu.codegen import scalar
-from argosy.targets.cpu.codegen.element import op_of, present
 from argosy.targets.cpu.codegen.kernel import Kernel, chunk_count
 from argosy.targets.cpu.codegen.op_kernel import OpKernel
 from argosy.targets.cpu.codegen.recurrent_cells import BIAS, CELLS
 from argosy.targets.cpu.codegen.row_products import TILE, row_products
 from argosy.targets.cpu.lone_op import LoneOp
 from argosy.targets.cpu.solution import Problem, Steps, register_solution
+from argosy.targets.lowering.accesses import op_of, present
 
 __all__ = ["RecurrentSteps"]
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from argosy.ops.requirement import Require
-from argosy.targets.cpu.codegen.element import op_of
 from argosy.targets.cpu.codegen.kernel import Kernel
 from argosy.targets.cpu.codegen.op_kernel import OpKernel
 from argosy.targets.cpu.solution import OneKernel, Problem, register_solution
+from argosy.targets.lowering.accesses import op_of
 
 __all__ = ["Requirement"]
 

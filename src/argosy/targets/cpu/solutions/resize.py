@@ -7,7 +7,6 @@ from typing import Any
 from argosy.ir.dtype import FLOAT64, INT64
 from argosy.ir.types import TensorType
 from argosy.ops.resize import Resize
-from argosy.targets.cpu.codegen.element import op_of, present
 from argosy.targets.cpu.codegen.resize_axes import resize_sizes
 from argosy.targets.cpu.codegen.resizing import (
     changed_axes,
@@ -22,6 +21,7 @@ from argosy.targets.cpu.codegen.resizing import (
 from argosy.targets.cpu.lone_op import LoneOp
 from argosy.targets.cpu.solution import Problem, Steps, register_solution
 from argosy.targets.cpu.solutions.steered import define_sizes
+from argosy.targets.lowering.accesses import op_of, present
 
 __all__ = ["ResizePasses"]
 

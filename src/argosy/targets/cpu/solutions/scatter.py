@@ -10,12 +10,12 @@ from argosy.ir.types import TensorType
 from argosy.ops.scatter import ScatterElements, ScatterND
 from argosy.ops.shapes import normalize_axis, product
 from argosy.targets.cpu.codegen import scalar
-from argosy.targets.cpu.codegen.element import DeclinedError
 from argosy.targets.cpu.codegen.kernel import Kernel, chunk_count
 from argosy.targets.cpu.codegen.op_kernel import OpKernel, dot_text
 from argosy.targets.cpu.codegen.reduction import fold_step
 from argosy.targets.cpu.lone_op import LoneOp
 from argosy.targets.cpu.solution import Problem, Steps, register_solution
+from argosy.targets.lowering.accesses import DeclinedError
 
 __all__ = ["ScatterLoops"]
 

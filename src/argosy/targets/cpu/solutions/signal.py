@@ -11,13 +11,14 @@ from argosy.ir.types import TensorType
 from argosy.ops.shapes import product
 from argosy.ops.signal import Fourier, MelWeights
 from argosy.targets.cpu.codegen import scalar
-from argosy.targets.cpu.codegen.element import DeclinedError, Elements, op_of, present
+from argosy.targets.cpu.codegen.element import Elements
 from argosy.targets.cpu.codegen.kernel import Kernel, chunk_count
 from argosy.targets.cpu.codegen.op_kernel import OpKernel
 from argosy.targets.cpu.codegen.result_sizes import optional
 from argosy.targets.cpu.lone_op import LoneOp
 from argosy.targets.cpu.solution import Problem, Steps, register_solution
 from argosy.targets.cpu.solutions.steered import define_sizes
+from argosy.targets.lowering.accesses import DeclinedError, op_of, present
 
 __all__ = ["FourierSums", "MelMatrix", "axis_and_length", "fourier_sizes"]
 

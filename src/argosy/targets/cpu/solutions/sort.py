@@ -11,13 +11,14 @@ from argosy.ir.types import TensorType
 from argosy.ops.shapes import normalize_axis, product
 from argosy.ops.sort import TopK, Unique
 from argosy.targets.cpu.codegen import scalar
-from argosy.targets.cpu.codegen.element import DeclinedError, Elements, op_of, present
+from argosy.targets.cpu.codegen.element import Elements
 from argosy.targets.cpu.codegen.kernel import Kernel, chunk_count
 from argosy.targets.cpu.codegen.op_kernel import OpKernel
 from argosy.targets.cpu.codegen.ordering import less_function
 from argosy.targets.cpu.lone_op import LoneOp
 from argosy.targets.cpu.solution import Problem, Steps, register_solution
 from argosy.targets.cpu.solutions.steered import define_sizes
+from argosy.targets.lowering.accesses import DeclinedError, op_of, present
 
 __all__ = ["TopKHeap", "UniqueSort"]
 

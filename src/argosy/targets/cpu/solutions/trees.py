@@ -10,11 +10,11 @@ from argosy.ir.types import TensorType
 from argosy.ops.shapes import product
 from argosy.ops.trees import LEAF, TreeEnsemble
 from argosy.targets.cpu.codegen import scalar
-from argosy.targets.cpu.codegen.element import op_of
 from argosy.targets.cpu.codegen.kernel import Kernel, chunk_count
 from argosy.targets.cpu.codegen.op_kernel import OpKernel
 from argosy.targets.cpu.lone_op import LoneOp
 from argosy.targets.cpu.solution import Problem, Steps, register_solution
+from argosy.targets.lowering.accesses import op_of
 
 __all__ = ["TreeWalks"]
 

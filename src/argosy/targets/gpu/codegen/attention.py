@@ -17,13 +17,12 @@ from argosy.ops.pointwise import Pointwise
 from argosy.ops.shapes import product
 from argosy.rewrite.attention import Attention, find_attentions
 from argosy.targets.gpu.codegen.blocks import power_of_two
-from argosy.targets.gpu.codegen.declined import DeclinedError
-from argosy.targets.gpu.codegen.element import axes_access, present
 from argosy.targets.gpu.codegen.kernel import Kernel, KernelWriter, Launch
 from argosy.targets.gpu.codegen.loops import decompose
 from argosy.targets.gpu.codegen.product import multiply, operand_types
 from argosy.targets.gpu.codegen.summing import Tile
 from argosy.targets.gpu.codegen.text import axis_name
+from argosy.targets.lowering.accesses import DeclinedError, axes_access, present
 
 __all__ = ["attention_kernel", "attention_of"]
 

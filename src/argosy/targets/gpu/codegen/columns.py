@@ -11,12 +11,12 @@ from argosy.ir.module import Instruction, Module
 from argosy.ops.col2im import Col2Im
 from argosy.ops.shapes import product
 from argosy.targets.gpu.codegen import scalar
-from argosy.targets.gpu.codegen.declined import DeclinedError
-from argosy.targets.gpu.codegen.element import Elements, op_of, present
+from argosy.targets.gpu.codegen.element import Elements
 from argosy.targets.gpu.codegen.faults import Fault
 from argosy.targets.gpu.codegen.kernel import Kernel
 from argosy.targets.gpu.codegen.op_kernel import OpKernel
 from argosy.targets.gpu.codegen.steering import given, number
+from argosy.targets.lowering.accesses import DeclinedError, op_of, present
 
 __all__ = ["image_kernel", "image_sizes"]
 

@@ -16,13 +16,12 @@ from argosy.ir.module import Instruction, Module
 from argosy.ops.convolution import Conv, ConvTranspose
 from argosy.ops.shapes import product
 from argosy.targets.gpu.codegen import scalar
-from argosy.targets.gpu.codegen.declined import DeclinedError
-from argosy.targets.gpu.codegen.element import axes_access, present
 from argosy.targets.gpu.codegen.kernel import Kernel, KernelWriter, Launch
 from argosy.targets.gpu.codegen.loops import decompose
 from argosy.targets.gpu.codegen.product import accumulator, in_matrix, multiply
 from argosy.targets.gpu.codegen.summing import Tile, finish, part_range
 from argosy.targets.gpu.codegen.window import geometry, read_window
+from argosy.targets.lowering.accesses import DeclinedError, axes_access, present
 
 __all__ = ["conv_kernel", "inner_steps", "why_no_product"]
 

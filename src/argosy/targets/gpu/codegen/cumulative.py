@@ -10,11 +10,10 @@ from argosy.ops.scan import Cumulative
 from argosy.ops.shapes import normalize_axis, product
 from argosy.targets.gpu.codegen import scalar
 from argosy.targets.gpu.codegen.blocks import at_most
-from argosy.targets.gpu.codegen.declined import DeclinedError
-from argosy.targets.gpu.codegen.element import op_of
 from argosy.targets.gpu.codegen.kernel import Kernel, Launch
 from argosy.targets.gpu.codegen.op_kernel import OpKernel
 from argosy.targets.gpu.codegen.reduction import fold_start
+from argosy.targets.lowering.accesses import DeclinedError, op_of
 
 __all__ = ["cumulative_kernel"]
 

@@ -12,10 +12,10 @@ from argosy.ir.module import Module, Value
 from argosy.ops.einsum import Einsum, parse_equation
 from argosy.ops.shapes import broadcast, broadcast_dim, product
 from argosy.targets.gpu.codegen import scalar
-from argosy.targets.gpu.codegen.element import op_of
 from argosy.targets.gpu.codegen.kernel import Kernel
 from argosy.targets.gpu.codegen.loops import decompose
 from argosy.targets.gpu.codegen.op_kernel import OpKernel
+from argosy.targets.lowering.accesses import op_of
 
 __all__ = ["einsum_kernel"]
 

@@ -10,37 +10,38 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
-from argosy.errors import ArgosyError, InternalError
-from argosy.ir import access as maps
-from argosy.ir import dim as dims
+from argosy.errors import ArgosyError
 from argosy.ir.access import Access
 from argosy.ir.dim import Dim, DimLike, Symbol, bounds, symbol_dim
-from argosy.ir.dtype import FLOAT32, FLOAT64, DType
+from argosy.ir.dtype import FLOAT32, DType
 from argosy.ir.module import Constant, Instruction, Parameter, Value
-from argosy.ir.op import Op
 from argosy.ops.joining import Split
 from argosy.ops.pointwise import Pointwise
-from argosy.ops.shapes import normalize_axis
 from argosy.registry import Registry
 from argosy.rewrite.view_chain import view_access
 from argosy.targets.gpu.codegen import scalar
-from argosy.targets.gpu.codegen.declined import DeclinedError
 from argosy.targets.gpu.codegen.faults import Fault
 from argosy.targets.gpu.codegen.text import TritonText, strides_of
+from argosy.targets.lowering.accesses import (
+    LEAST,
+    DeclinedError,
+    broadcast_access,
+    op_of,
+    present,
+    split_access,
+    typed_steps,
+)
 
-__all__ = ["Elements", "Orders", "axes_access", "broadcast_access", "element", "op_of", "present", "split_access"]
+__all__ = ["Elements", "Orders", "element"]
 
 Orders = Mapping[Instruction, tuple[int, ...] | None]
 """How the axes of each parameter lie in memory, outermost first; None stands for row-major."""
 
-LEAST: Final = -(1 << 62)
-"""A lower bound for numbers of which nothing is known."""
 
 Emitter = Callable[["Elements", Instruction, Access], str]
 E = TypeVar("E", bound=Emitter)
-A = TypeVar("A", bound=Op)
 _EMITTERS: Registry[str, Emitter] = Registry("GPU element emitter", "argosy.targets.gpu.codegen.emitters")
 
 
@@ -254,51 +255,6 @@ def _is_read(value: Value) -> bool:
     return True
 
 
-def present(instruction: Instruction, index: int) -> Value:
-    """Operand `index`, which must be there."""
-    operand = instruction.operands[index] if index < len(instruction.operands) else None
-    if operand is None:
-        raise DeclinedError(f"{instruction.op.name} lacks operand {index}")
-    return operand
-
-
-def op_of(instruction: Instruction, kind: type[A]) -> A:
-    """The instruction's op, which is of that kind: emitters are registered under its name."""
-    if not isinstance(instruction.op, kind):
-        raise InternalError(f"{instruction.op.name} reached the emitter of {kind.__name__}")
-    return instruction.op
-
-
-def split_access(instruction: Instruction, index: int) -> Access:
-    """How piece `index` of a split reads its operand."""
-    op, x = op_of(instruction, Split), present(instruction, 0)
-    axis = normalize_axis(op.axis, x.rank)
-    start: DimLike = 0
-    for piece in instruction.results[:index]:
-        start = piece.shape[axis] + start
-    starts: list[DimLike] = [0] * x.rank
-    starts[axis] = start
-    return maps.slice_by(x.shape, instruction.result(index).shape, starts, [1] * x.rank)
-
-
-def broadcast_access(operand: Value, result: Value, access: Access) -> Access:
-    """The access of a broadcast operand. Where only the run knows whether an axis repeats, so do its indices."""
-    step = maps.broadcast(operand.shape, result.shape)
-    if step is None:
-        axes = maps.identity(result.shape).indices[result.rank - operand.rank :]
-        indices = (
-            index if dims.equal(size, whole) else dims.dim_min(index, size - 1)
-            for index, size, whole in zip(axes, operand.shape, result.shape[result.rank - operand.rank :], strict=True)
-        )
-        step = Access(result.shape, operand.shape, tuple(indices))
-    return access.compose(step)
-
-
-def axes_access(extents: Sequence[DimLike], source: Sequence[DimLike], indices: Sequence[DimLike]) -> Access:
-    """An access from an iteration space of `extents` to a tensor of dims `source`."""
-    return Access(tuple(extents), tuple(source), tuple(indices))
-
-
 @element("pointwise")
 def _pointwise(elements: Elements, instruction: Instruction, access: Access) -> str:
     op = op_of(instruction, Pointwise)
@@ -309,17 +265,7 @@ def _pointwise(elements: Elements, instruction: Instruction, access: Access) -> 
             raise DeclinedError("a pointwise operand is absent")
         names.append(elements.of(operand, broadcast_access(operand, result, access)))
     kinds = [operand.dtype for operand in instruction.operands if operand is not None]
-    storage = [*kinds, *op.formula.step_dtypes(kinds)]
-    for number, step in enumerate(op.formula.steps):
-        kind = storage[op.formula.arity + number]
-        typed = [storage[ref] for ref in step.args if isinstance(ref, int) and storage[ref].kind != "bool"]
-        source = typed[0] if typed else storage[step.args[0]] if isinstance(step.args[0], int) else kind
-        # A constant takes the type of the operand beside it, but an exponent of integers may be a fraction.
-        own = FLOAT64 if step.primitive == "pow" and source.is_integer else source
-        arg_types = [
-            storage[ref] if isinstance(ref, int) else own if isinstance(ref.value, float) else source
-            for ref in step.args
-        ]
+    for step, arg_types, kind in typed_steps(op, kinds):
         args = [
             names[ref] if isinstance(ref, int) else elements.constant(ref.value, beside)
             for ref, beside in zip(step.args, arg_types, strict=True)

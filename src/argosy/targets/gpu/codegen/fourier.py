@@ -11,12 +11,12 @@ from argosy.ir.module import Instruction, Module
 from argosy.ops.shapes import product
 from argosy.ops.signal import Fourier
 from argosy.targets.gpu.codegen import scalar
-from argosy.targets.gpu.codegen.declined import DeclinedError
-from argosy.targets.gpu.codegen.element import Elements, op_of, present
+from argosy.targets.gpu.codegen.element import Elements
 from argosy.targets.gpu.codegen.faults import Fault
 from argosy.targets.gpu.codegen.kernel import Kernel
 from argosy.targets.gpu.codegen.op_kernel import OpKernel
 from argosy.targets.gpu.codegen.steering import number, optional
+from argosy.targets.lowering.accesses import DeclinedError, op_of, present
 
 __all__ = ["fourier_sizes", "table_kernel", "transform_kernel"]
 

@@ -11,10 +11,11 @@ from argosy.ir.module import Instruction, Module
 from argosy.ops.shapes import product
 from argosy.ops.signal import MelWeights
 from argosy.targets.gpu.codegen import scalar
-from argosy.targets.gpu.codegen.element import Elements, op_of, present
+from argosy.targets.gpu.codegen.element import Elements
 from argosy.targets.gpu.codegen.kernel import Kernel
 from argosy.targets.gpu.codegen.op_kernel import OpKernel
 from argosy.targets.gpu.codegen.steering import given
+from argosy.targets.lowering.accesses import op_of, present
 
 __all__ = ["mel_kernel", "mel_sizes"]
 

@@ -9,11 +9,11 @@ from argosy.ir.dtype import FLOAT32
 from argosy.ir.module import Instruction, Module
 from argosy.ops.ngrams import CountNGrams
 from argosy.ops.shapes import product
-from argosy.targets.gpu.codegen.declined import DeclinedError
-from argosy.targets.gpu.codegen.element import Elements, axes_access, op_of, present
+from argosy.targets.gpu.codegen.element import Elements
 from argosy.targets.gpu.codegen.faults import Fault
 from argosy.targets.gpu.codegen.kernel import Kernel
 from argosy.targets.gpu.codegen.op_kernel import OpKernel
+from argosy.targets.lowering.accesses import DeclinedError, axes_access, op_of, present
 
 __all__ = ["count_kernel", "count_sizes", "weigh_kernel", "zero_kernel"]
 

@@ -13,9 +13,9 @@ from argosy.ir.dtype import DType
 from argosy.ir.module import Instruction, Module, Value
 from argosy.ops.shapes import product
 from argosy.targets.gpu.codegen import scalar
-from argosy.targets.gpu.codegen.declined import DeclinedError
 from argosy.targets.gpu.codegen.kernel import Kernel, KernelWriter, Launch
 from argosy.targets.gpu.codegen.text import strides_of
+from argosy.targets.lowering.accesses import DeclinedError
 
 __all__ = ["BLOCK", "OpKernel"]
 

@@ -18,12 +18,11 @@ from argosy.ir.dtype import FLOAT32, INT32, DType
 from argosy.ir.module import Instruction, Module, Value
 from argosy.ops.shapes import product
 from argosy.targets.gpu.codegen import scalar
-from argosy.targets.gpu.codegen.declined import DeclinedError
-from argosy.targets.gpu.codegen.element import axes_access, present
 from argosy.targets.gpu.codegen.kernel import Kernel, KernelWriter, Launch
 from argosy.targets.gpu.codegen.loops import decompose
 from argosy.targets.gpu.codegen.summing import Tile, finish, part_range
 from argosy.targets.gpu.codegen.text import axis_name
+from argosy.targets.lowering.accesses import DeclinedError, axes_access, present
 
 __all__ = ["DotShape", "Tile", "accumulator", "dot_kernel", "in_matrix", "multiply", "operand_types", "shape_of"]
 

@@ -16,9 +16,9 @@ from argosy.ops.recurrent import GATES, Recurrent
 from argosy.targets.gpu.codegen import scalar
 from argosy.targets.gpu.codegen.activation import activation_text
 from argosy.targets.gpu.codegen.blocks import at_most
-from argosy.targets.gpu.codegen.element import op_of
 from argosy.targets.gpu.codegen.kernel import Kernel, Launch
 from argosy.targets.gpu.codegen.op_kernel import OpKernel
+from argosy.targets.lowering.accesses import op_of
 
 __all__ = ["STATES", "recurrence_kernel"]
 

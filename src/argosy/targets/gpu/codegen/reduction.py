@@ -21,10 +21,9 @@ from argosy.ops.reduce import ArgReduce, Reduce
 from argosy.ops.shapes import normalize_axis, product
 from argosy.targets.gpu.codegen import scalar
 from argosy.targets.gpu.codegen.blocks import at_most
-from argosy.targets.gpu.codegen.declined import DeclinedError
-from argosy.targets.gpu.codegen.element import axes_access, op_of, present
 from argosy.targets.gpu.codegen.kernel import Kernel, KernelWriter, Launch
 from argosy.targets.gpu.codegen.loops import decompose
+from argosy.targets.lowering.accesses import DeclinedError, axes_access, op_of, present
 
 __all__ = ["Rows", "fold_start", "fold_step", "reduced", "reduced_axes", "reduction_kernel", "rows_of"]
 

@@ -7,10 +7,10 @@ from argosy.ir.module import Module
 from argosy.ops.region import MaxRegionPool, RegionAlign
 from argosy.ops.shapes import product
 from argosy.targets.gpu.codegen import scalar
-from argosy.targets.gpu.codegen.element import op_of
 from argosy.targets.gpu.codegen.faults import Fault
 from argosy.targets.gpu.codegen.kernel import Kernel
 from argosy.targets.gpu.codegen.op_kernel import OpKernel
+from argosy.targets.lowering.accesses import op_of
 
 __all__ = ["align_kernel", "max_region_kernel"]
 

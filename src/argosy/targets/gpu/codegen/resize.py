@@ -18,13 +18,13 @@ from argosy.ir.module import Module
 from argosy.ops.resize import Resize
 from argosy.ops.shapes import product
 from argosy.targets.gpu.codegen import scalar
-from argosy.targets.gpu.codegen.element import op_of, present
 from argosy.targets.gpu.codegen.faults import Fault
 from argosy.targets.gpu.codegen.kernel import Kernel, KernelWriter, Launch
 from argosy.targets.gpu.codegen.loops import decompose
 from argosy.targets.gpu.codegen.reduction import Order
 from argosy.targets.gpu.codegen.resize_axes import ResizedAxis, float_of, place_text, resized_axes
 from argosy.targets.gpu.codegen.text import axis_name
+from argosy.targets.lowering.accesses import op_of, present
 
 __all__ = ["resize_kernel"]
 

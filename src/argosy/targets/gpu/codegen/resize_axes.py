@@ -12,9 +12,9 @@ from argosy.ir.module import Instruction, Value
 from argosy.ops.resize import Resize
 from argosy.ops.shapes import normalize_axis
 from argosy.targets.gpu.codegen import scalar
-from argosy.targets.gpu.codegen.declined import DeclinedError
-from argosy.targets.gpu.codegen.element import Elements, axes_access, op_of, present
+from argosy.targets.gpu.codegen.element import Elements
 from argosy.targets.gpu.codegen.steering import number, optional
+from argosy.targets.lowering.accesses import DeclinedError, axes_access, op_of, present
 
 __all__ = ["ResizedAxis", "float_of", "place_text", "resize_sizes", "resized_axes"]
 

@@ -19,8 +19,7 @@ from argosy.ops.signal import Frames
 from argosy.ops.slicing import Pad, Slice
 from argosy.ops.view import Broadcast, Reshape, Squeeze, Unsqueeze
 from argosy.targets.gpu.codegen import scalar
-from argosy.targets.gpu.codegen.declined import DeclinedError
-from argosy.targets.gpu.codegen.element import Elements, axes_access, present
+from argosy.targets.gpu.codegen.element import Elements
 from argosy.targets.gpu.codegen.faults import Fault
 from argosy.targets.gpu.codegen.kernel import Kernel, KernelWriter, Launch
 from argosy.targets.gpu.codegen.steering import (
@@ -33,6 +32,7 @@ from argosy.targets.gpu.codegen.steering import (
     pad_amounts,
     slice_entries,
 )
+from argosy.targets.lowering.accesses import DeclinedError, axes_access, present
 
 __all__ = ["ResultSizes", "kept_sizes", "result_sizes", "sizes_kernel"]
 

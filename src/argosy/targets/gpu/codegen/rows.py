@@ -15,12 +15,12 @@ from argosy.ops.shapes import product
 from argosy.rewrite.rows import reduces_rows
 from argosy.targets.gpu.codegen import scalar
 from argosy.targets.gpu.codegen.blocks import at_most, power_of_two
-from argosy.targets.gpu.codegen.declined import DeclinedError
-from argosy.targets.gpu.codegen.element import Elements, axes_access, element, op_of, present
+from argosy.targets.gpu.codegen.element import Elements, element
 from argosy.targets.gpu.codegen.kernel import Kernel, KernelWriter, Launch
 from argosy.targets.gpu.codegen.loops import decompose
 from argosy.targets.gpu.codegen.reduction import fold_start
 from argosy.targets.gpu.codegen.text import axis_name
+from argosy.targets.lowering.accesses import DeclinedError, axes_access, op_of, present
 
 __all__ = ["rows_kernel"]
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from argosy.ir.dtype import FLOAT32, FLOAT64, DType
-from argosy.targets.gpu.codegen.declined import DeclinedError
+from argosy.targets.lowering.accesses import DeclinedError
 
 __all__ = [
     "EXPRESSIONS",

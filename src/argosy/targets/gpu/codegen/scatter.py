@@ -11,12 +11,11 @@ from argosy.ir.module import Instruction, Module
 from argosy.ops.scatter import ScatterElements, ScatterND
 from argosy.ops.shapes import normalize_axis, product
 from argosy.targets.gpu.codegen import scalar
-from argosy.targets.gpu.codegen.declined import DeclinedError
-from argosy.targets.gpu.codegen.element import op_of, present
 from argosy.targets.gpu.codegen.faults import Fault
 from argosy.targets.gpu.codegen.kernel import Kernel
 from argosy.targets.gpu.codegen.op_kernel import BLOCK, OpKernel
 from argosy.targets.gpu.codegen.reduction import fold_step
+from argosy.targets.lowering.accesses import DeclinedError, op_of, present
 
 __all__ = ["Scatter", "last_kernel", "none_kernel", "search_kernel", "take_last_kernel"]
 

@@ -13,11 +13,11 @@ from argosy.ir.dtype import INT64
 from argosy.ir.module import Instruction, Module, Parameter
 from argosy.ir.types import TensorType
 from argosy.ops.shapes import product
-from argosy.targets.gpu.codegen.element import axes_access
 from argosy.targets.gpu.codegen.faults import Fault
 from argosy.targets.gpu.codegen.kernel import Kernel, KernelWriter, Launch
 from argosy.targets.gpu.codegen.loops import decompose
 from argosy.targets.gpu.codegen.text import strides_of
+from argosy.targets.lowering.accesses import axes_access
 
 __all__ = ["blocks_of", "coordinates_kernel", "count_kernel", "offsets_kernel", "positions_kernel"]
 

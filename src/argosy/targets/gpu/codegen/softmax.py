@@ -14,12 +14,11 @@ from argosy.ir.module import Instruction, Module
 from argosy.ops.reduce import Softmax
 from argosy.ops.shapes import normalize_axis, product
 from argosy.targets.gpu.codegen.blocks import at_most, power_of_two
-from argosy.targets.gpu.codegen.declined import DeclinedError
-from argosy.targets.gpu.codegen.element import op_of, present
 from argosy.targets.gpu.codegen.kernel import Kernel, KernelWriter, Launch
 from argosy.targets.gpu.codegen.loops import decompose
 from argosy.targets.gpu.codegen.scalar import apply
 from argosy.targets.gpu.codegen.text import axis_name
+from argosy.targets.lowering.accesses import DeclinedError, op_of, present
 
 __all__ = ["softmax_kernel"]
 

@@ -14,12 +14,13 @@ from argosy.ir.dim import DimLike, Symbol, ceildiv, symbol_dim
 from argosy.ir.module import Instruction, Module
 from argosy.ops.reduce import Reduce
 from argosy.ops.shapes import product
-from argosy.targets.gpu.codegen.element import Elements, axes_access, op_of, present
+from argosy.targets.gpu.codegen.element import Elements
 from argosy.targets.gpu.codegen.kernel import Kernel, KernelWriter, Launch
 from argosy.targets.gpu.codegen.loops import decompose
 from argosy.targets.gpu.codegen.reduction import Order, Rows, reduced
 from argosy.targets.gpu.codegen.result_sizes import kept_sizes
 from argosy.targets.gpu.codegen.steering import check_axes, names_axis, number, optional
+from argosy.targets.lowering.accesses import axes_access, op_of, present
 
 __all__ = ["reduction_sizes", "steered_reduction"]
 

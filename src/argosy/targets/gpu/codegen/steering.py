@@ -14,9 +14,9 @@ from argosy.ops.shapes import normalize_axis
 from argosy.ops.signal import Frames
 from argosy.ops.slicing import Pad, Slice
 from argosy.targets.gpu.codegen import scalar
-from argosy.targets.gpu.codegen.declined import DeclinedError
-from argosy.targets.gpu.codegen.element import Elements, present
+from argosy.targets.gpu.codegen.element import Elements
 from argosy.targets.gpu.codegen.faults import Fault
+from argosy.targets.lowering.accesses import DeclinedError, present
 
 __all__ = [
     "check_axes",

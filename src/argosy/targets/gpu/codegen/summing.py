@@ -18,9 +18,8 @@ from argosy.ir.access import axis_index
 from argosy.ir.dtype import DType
 from argosy.ir.module import Value
 from argosy.targets.gpu.codegen import scalar
-from argosy.targets.gpu.codegen.declined import DeclinedError
-from argosy.targets.gpu.codegen.element import axes_access
 from argosy.targets.gpu.codegen.kernel import KernelWriter
+from argosy.targets.lowering.accesses import DeclinedError, axes_access
 
 __all__ = ["Tile", "finish", "part_range"]
 

@@ -11,8 +11,8 @@ from argosy.ir.dim import DimLike
 from argosy.ir.dtype import INT64, UINT8
 from argosy.ir.module import Module
 from argosy.ops.sort import NonMaxSuppression
-from argosy.targets.gpu.codegen.element import op_of
 from argosy.targets.gpu.codegen.kernel import Kernel, KernelWriter, Launch
+from argosy.targets.lowering.accesses import op_of
 
 __all__ = ["rows_of_boxes_kernel", "select_kernel"]
 

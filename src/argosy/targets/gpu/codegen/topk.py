@@ -18,13 +18,13 @@ from argosy.ir.module import Instruction, Module
 from argosy.ops.shapes import normalize_axis, product
 from argosy.ops.sort import TopK
 from argosy.targets.gpu.codegen.blocks import power_of_two
-from argosy.targets.gpu.codegen.declined import DeclinedError
-from argosy.targets.gpu.codegen.element import Elements, op_of, present
+from argosy.targets.gpu.codegen.element import Elements
 from argosy.targets.gpu.codegen.faults import Fault
 from argosy.targets.gpu.codegen.kernel import Kernel, KernelWriter, Launch
 from argosy.targets.gpu.codegen.loops import decompose
 from argosy.targets.gpu.codegen.reduction import Order
 from argosy.targets.gpu.codegen.steering import number
+from argosy.targets.lowering.accesses import DeclinedError, op_of, present
 
 __all__ = ["CHUNK", "chunk_kernel", "rank_kernel", "topk_sizes"]
 

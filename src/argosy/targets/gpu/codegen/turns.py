@@ -9,9 +9,9 @@ from argosy.ir.dtype import INT64
 from argosy.ir.module import Instruction, Module, Parameter
 from argosy.ir.types import TensorType
 from argosy.ops.shapes import product
-from argosy.targets.gpu.codegen.element import axes_access
 from argosy.targets.gpu.codegen.kernel import Kernel, KernelWriter, Launch
 from argosy.targets.gpu.codegen.loops import decompose
+from argosy.targets.lowering.accesses import axes_access
 from argosy.targets.lowering.control import Turn
 
 __all__ = ["element_kernel", "length_kernel"]

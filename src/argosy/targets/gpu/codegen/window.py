@@ -20,11 +20,11 @@ from argosy.ops.pooling import Pool
 from argosy.ops.shapes import product
 from argosy.ops.window import extents, resolve_pads
 from argosy.targets.gpu.codegen import scalar
-from argosy.targets.gpu.codegen.declined import DeclinedError
-from argosy.targets.gpu.codegen.element import Elements, axes_access, op_of, present
+from argosy.targets.gpu.codegen.element import Elements
 from argosy.targets.gpu.codegen.kernel import Kernel, KernelWriter, Launch
 from argosy.targets.gpu.codegen.loops import decompose, flat_place
 from argosy.targets.gpu.codegen.reduction import fold_start
+from argosy.targets.lowering.accesses import DeclinedError, axes_access, op_of, present
 
 __all__ = ["Geometry", "geometry", "pool_kernel", "read_window", "window_kernel"]
 

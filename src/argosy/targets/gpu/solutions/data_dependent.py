@@ -12,7 +12,6 @@ from argosy.ops.index import Compress, Gather
 from argosy.ops.shapes import normalize_axis, product
 from argosy.ops.sort import Unique
 from argosy.targets.gpu.codegen.distinct import Parts, distinct_results_kernel, first_kernel, place_kernel
-from argosy.targets.gpu.codegen.element import op_of, present
 from argosy.targets.gpu.codegen.kernel import Kernel
 from argosy.targets.gpu.codegen.loops import elementwise_kernel
 from argosy.targets.gpu.codegen.selecting import (
@@ -23,6 +22,7 @@ from argosy.targets.gpu.codegen.selecting import (
     positions_kernel,
 )
 from argosy.targets.gpu.solution import Problem, Solution, Steps, register_solution
+from argosy.targets.lowering.accesses import op_of, present
 
 __all__ = ["CompressPicks", "NonZeroCoordinates", "UniqueItems", "selected"]
 

@@ -6,10 +6,10 @@ from typing import Any, ClassVar
 
 from argosy.ir.dtype import FLOAT32, INT64, UINT8
 from argosy.ir.types import TensorType
-from argosy.targets.gpu.codegen.element import present
 from argosy.targets.gpu.codegen.selecting import offsets_kernel
 from argosy.targets.gpu.codegen.suppression import rows_of_boxes_kernel, select_kernel
 from argosy.targets.gpu.solution import Problem, Solution, Steps, register_solution
+from argosy.targets.lowering.accesses import present
 
 __all__ = ["GreedySuppression"]
 

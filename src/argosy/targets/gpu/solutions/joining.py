@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 from argosy.ir.dim import DimLike
 from argosy.ops.joining import Concat, Split
 from argosy.ops.shapes import normalize_axis
-from argosy.targets.gpu.codegen.element import op_of, present, split_access
 from argosy.targets.gpu.codegen.joining import place_kernel, take_kernel
 from argosy.targets.gpu.solution import Problem, Solution, Steps, register_solution
+from argosy.targets.lowering.accesses import op_of, present, split_access
 
 __all__ = ["Concatenation", "Splitting"]
 

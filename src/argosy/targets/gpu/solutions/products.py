@@ -13,13 +13,13 @@ from argosy.ops.shapes import product
 from argosy.targets.gpu.codegen.attention import attention_kernel
 from argosy.targets.gpu.codegen.blocks import at_most, size_hint
 from argosy.targets.gpu.codegen.convolution import conv_kernel, inner_steps, why_no_product
-from argosy.targets.gpu.codegen.element import present
 from argosy.targets.gpu.codegen.kernel import Kernel
 from argosy.targets.gpu.codegen.product import accumulator, dot_kernel, in_matrix, shape_of
 from argosy.targets.gpu.codegen.summing import Tile
 from argosy.targets.gpu.solution import Order, Problem, Solution, Steps, register_solution
 from argosy.targets.gpu.solutions.tiles import ProductSize, tiles
 from argosy.targets.gpu.solutions.windows import last_channels
+from argosy.targets.lowering.accesses import present
 
 __all__ = ["FlashAttention", "MatrixConvolution", "MatrixProduct", "launch_product"]
 

@@ -11,11 +11,11 @@ from argosy.ir.types import TensorType
 from argosy.ops.matmul import Dot
 from argosy.ops.recurrent import Recurrent
 from argosy.ops.view import Reshape, Transpose
-from argosy.targets.gpu.codegen.element import op_of, present
 from argosy.targets.gpu.codegen.recurrent import STATES, recurrence_kernel
 from argosy.targets.gpu.lone_op import LoneOp
 from argosy.targets.gpu.solution import Problem, Steps, register_solution
 from argosy.targets.gpu.solutions.products import MatrixProduct, launch_product
+from argosy.targets.lowering.accesses import op_of, present
 
 __all__ = ["RecurrentSteps"]
 

@@ -7,11 +7,11 @@ from typing import Any, ClassVar
 from argosy.ir.access import Access
 from argosy.ops.requirement import Require
 from argosy.ops.shapes import product
-from argosy.targets.gpu.codegen.element import op_of, present
 from argosy.targets.gpu.codegen.faults import Fault
 from argosy.targets.gpu.codegen.kernel import Kernel, KernelWriter, Launch
 from argosy.targets.gpu.codegen.steering import number
 from argosy.targets.gpu.solution import Problem, Solution, Steps, register_solution
+from argosy.targets.lowering.accesses import op_of, present
 
 __all__ = ["Requirement"]
 

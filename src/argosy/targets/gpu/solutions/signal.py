@@ -7,12 +7,12 @@ from typing import Any, ClassVar
 from argosy.ir.dim import DimLike
 from argosy.ir.dtype import FLOAT64
 from argosy.ir.types import TensorType
-from argosy.targets.gpu.codegen.element import present
 from argosy.targets.gpu.codegen.fourier import fourier_sizes, table_kernel, transform_kernel
 from argosy.targets.gpu.codegen.mel import mel_kernel, mel_sizes
 from argosy.targets.gpu.lone_op import LoneOp
 from argosy.targets.gpu.solution import Problem, Steps, register_solution
 from argosy.targets.gpu.solutions.steered import define_sizes
+from argosy.targets.lowering.accesses import present
 
 __all__ = ["FourierSums", "MelMatrix"]
 

@@ -10,10 +10,10 @@ from argosy.ir.dtype import INT64
 from argosy.ir.types import TensorType
 from argosy.ops.shapes import normalize_axis, product
 from argosy.ops.sort import TopK
-from argosy.targets.gpu.codegen.element import op_of, present
 from argosy.targets.gpu.codegen.topk import CHUNK, chunk_kernel, rank_kernel, topk_sizes
 from argosy.targets.gpu.solution import Problem, Solution, Steps, register_solution
 from argosy.targets.gpu.solutions.steered import define_sizes
+from argosy.targets.lowering.accesses import op_of, present
 
 __all__ = ["TopKChunks", "TopKRanks"]
 

@@ -8,13 +8,13 @@ from argosy.ir.dtype import INT64
 from argosy.ir.module import Instruction, Module, Parameter
 from argosy.ir.types import TensorType
 from argosy.ops.shapes import product
-from argosy.targets.gpu.codegen.element import present, split_access
 from argosy.targets.gpu.codegen.joining import take_kernel
 from argosy.targets.gpu.codegen.kernel import Kernel
 from argosy.targets.gpu.codegen.loops import elementwise_kernel
 from argosy.targets.gpu.codegen.result_sizes import ResultSizes, result_sizes, sizes_kernel
 from argosy.targets.gpu.codegen.steered_reduction import reduction_sizes, steered_reduction
 from argosy.targets.gpu.solution import Problem, Solution, Steps, register_solution
+from argosy.targets.lowering.accesses import present, split_access
 
 __all__ = ["PlainCopy", "SteeredLoops", "SteeredReduction", "SteeredSplit", "define_sizes"]
 

@@ -9,7 +9,8 @@ from argosy.ops.dim_values import DimValues
 from argosy.ops.index import OneHot, Triangle
 from argosy.ops.shapes import normalize_axis
 from argosy.targets.cpu.codegen import scalar
-from argosy.targets.cpu.codegen.element import Elements, axes_access, element, op_of, present
+from argosy.targets.cpu.codegen.element import Elements, element
+from argosy.targets.lowering.accesses import axes_access, op_of, present
 
 
 @element("one_hot")

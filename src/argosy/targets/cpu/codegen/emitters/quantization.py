@@ -11,7 +11,8 @@ from argosy.ir.dtype import FLOAT32, INT32, DType
 from argosy.ir.module import Instruction, Value
 from argosy.ops.quantize import Dequantize, Quantize
 from argosy.ops.shapes import normalize_axis
-from argosy.targets.cpu.codegen.element import Elements, axes_access, element, op_of, present
+from argosy.targets.cpu.codegen.element import Elements, element
+from argosy.targets.lowering.accesses import axes_access, op_of, present
 
 
 def _parameter(elements: Elements, value: Value, access: Access, axis: int, block_size: int) -> str:

@@ -12,8 +12,9 @@ from argosy.ops.signal import Frames
 from argosy.ops.slicing import ReverseSequence, Slice
 from argosy.ops.view import Broadcast
 from argosy.rewrite.view_chain import view_access
-from argosy.targets.cpu.codegen.element import Elements, axes_access, broadcast_access, element, op_of, present
+from argosy.targets.cpu.codegen.element import Elements, element
 from argosy.targets.cpu.codegen.result_sizes import frame_entries, slice_entries
+from argosy.targets.lowering.accesses import axes_access, broadcast_access, op_of, present
 
 
 @element("slice")

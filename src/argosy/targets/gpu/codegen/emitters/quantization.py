@@ -12,7 +12,8 @@ from argosy.ir.module import Instruction, Value
 from argosy.ops.quantize import Dequantize, Quantize
 from argosy.ops.shapes import normalize_axis
 from argosy.targets.gpu.codegen import scalar
-from argosy.targets.gpu.codegen.element import Elements, axes_access, element, op_of, present
+from argosy.targets.gpu.codegen.element import Elements, element
+from argosy.targets.lowering.accesses import axes_access, op_of, present
 
 
 def _parameter(elements: Elements, value: Value, access: Access, axis: int, block_size: int) -> str:
