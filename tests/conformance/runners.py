@@ -31,17 +31,21 @@ class Runner(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SessionRunner:
-    """The whole way: compile for `target`, save, open the bytes, run."""
+    """The whole way: compile for `target` with at most `jobs` processes, save, open the bytes, run."""
 
     target: str
     device: str | None = None
     strict: bool = False
+    jobs: int | None = None
+
+    def compiled(self, model: onnx.ModelProto) -> bytes:
+        """The saved artifact. `strict` refuses host steps."""
+        program = argosy.load_onnx(model)
+        return argosy.compile(program, targets=(self.target,), strict=self.strict, jobs=self.jobs).to_bytes()
 
     def prepare(self, model: onnx.ModelProto) -> Run:
-        """A session on the saved artifact. `strict` refuses host steps."""
-        program = argosy.load_onnx(model)
-        saved = argosy.compile(program, targets=(self.target,), strict=self.strict).to_bytes()
-        return argosy.Session(saved, device=self.device).run
+        """A session on the saved artifact."""
+        return argosy.Session(self.compiled(model), device=self.device).run
 
 
 @dataclass(frozen=True, slots=True)

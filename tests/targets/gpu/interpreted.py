@@ -39,7 +39,7 @@ import triton
 import triton.language as tl
 from triton.runtime import interpreter as triton_interpreter
 
-__all__ = ["InterpretedRunner", "interpreted_run"]
+__all__ = ["InterpretedDevice", "InterpretedRunner", "interpreted_kernels", "interpreted_run"]
 
 _SEPARATOR = b"\0\0argosy\0\0"
 
@@ -91,7 +91,7 @@ class _Library:
         return call
 
 
-def _compiled(
+def interpreted_kernels(
     sources: Sequence[TritonSource], target: GpuCode, *, jobs: int | None = None
 ) -> list[CompiledKernel | Refused]:
     del jobs, target
@@ -271,7 +271,7 @@ def interpreted_run(program: Program, arch: str = "sm_90", options: CompileOptio
     assert row is not None
     chosen = options or CompileOptions()
     module = PassManager(tuple(pipeline(chosen))).run(program.main)
-    with mock.patch.object(variant, "compile_kernels", _compiled):
+    with mock.patch.object(variant, "compile_kernels", interpreted_kernels):
         made = variant.compiled_variant(module, row, chosen)
     lowered, plan, entries = made.lowered, made.plan, made.entries
     weights = lowered.weights
