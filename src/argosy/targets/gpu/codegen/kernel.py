@@ -27,8 +27,12 @@ _ENTRY = "ARGOSY_ENTRY"
 """Stands for the kernel's name in its text; the name ends in a hash of the text, so equal kernels are one."""
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _ASSIGNED = re.compile(r"    ([A-Za-z_]\w*) = ")
+_PROGRAM = re.compile(r"tl\.(program_id|num_programs)\(([01])\)")
 _NARROW = 1 << 31
 """Bytes from which on places in a buffer need 64 bits."""
+_WIDEST = 65535
+"""Programs that a grid takes along axis 1 or 2 (CUDA programming guide, "Technical Specifications per Compute
+Capability"); axis 0 takes 2^31 - 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,13 +194,39 @@ class KernelWriter:
         pointers = tuple(scalar.pointer_type(kind) for kind in kinds)
         names = [f"p{place}" for place in range(len(pointers))] + (["fault"] if self.text.faults else [])
         names += ["counters"] if counters else []
+        lines, launch = self._folded(launch)
         symbols = tuple(self.text.symbols)
         head = f"@triton.jit\ndef {_ENTRY}({', '.join([*names, *self.text.symbols.values()])}):\n"
-        body = head + self.text.text() + "\n"
+        body = head + lines + "\n"
         functions = prelude_for(body)
         text = f"{functions}\n{body}" if functions else body
         width = "i64" if self.text.wide else "i32"
         return Kernel(text, pointers, symbols, width, launch, may_fail=self.text.faults, counters=counters)
+
+    def _folded(self, launch: Launch) -> tuple[str, Launch]:
+        """The lines and the launch, with axis 1 of the grid laid behind axis 0 where it may be too long.
+
+        Programs begin in the same order: along axis 0 first.
+        """
+        across, down, parts = launch.grid
+        text = self.text.text()
+        if not _is_wide(down):
+            return text, launch
+        row = self.text.dim(across)
+        places = {
+            ("program_id", "0"): f"(tl.program_id(0) % {row})",
+            ("program_id", "1"): f"(tl.program_id(0) // {row})",
+            ("num_programs", "0"): row,
+            ("num_programs", "1"): f"(tl.num_programs(0) // {row})",
+        }
+        lines = _PROGRAM.sub(lambda found: places[found[1], found[2]], text)
+        return lines, replace(launch, grid=(product((across, down)), 1, parts))
+
+
+def _is_wide(count: DimLike) -> bool:
+    """Whether there may be more programs than axis 1 of a grid takes."""
+    upper = dims.bounds(count)[1]
+    return upper is None or upper > _WIDEST
 
 
 def _is_large(count: DimLike, width: int) -> bool:
