@@ -7,16 +7,13 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import onnx
-import onnxruntime as ort
 import pytest
 
 import argosy
 from argosy.comparison import Agree, compare
 from benchmarks.models import real
 from tests.models import real_models
-from tests.models.float_rewrite import float_rewrite, has_quantised_lstm
+from tests.models.oracle import expected_outputs
 from tests.models.test_node_by_node import CHAOTIC
 from tests.targets.mirror import MirrorTarget
 
@@ -37,18 +34,7 @@ def artifact(path: Path, device: str) -> argosy.Artifact:
 @lru_cache(maxsize=2)
 def reference(model_id: str, sizes: tuple[tuple[str, int], ...]) -> dict[str, Any]:
     """ONNX Runtime's outputs, by name; of the float rewrite for models with DynamicQuantizeLSTM."""
-    path = real_models.path(model_id)
-    model = onnx.load(path)
-    source = float_rewrite(model).SerializeToString() if has_quantised_lstm(model) else path
-    options = ort.SessionOptions()
-    options.intra_op_num_threads = 1
-    options.log_severity_level = 3
-    session = ort.InferenceSession(source, options, providers=["CPUExecutionProvider"])
-    values = session.run(None, real_models.feeds(model_id, **dict(sizes)))
-    return {
-        info.name: value if isinstance(value, list) else np.asarray(value)
-        for info, value in zip(session.get_outputs(), values, strict=True)
-    }
+    return expected_outputs(real_models.path(model_id), real_models.feeds(model_id, **dict(sizes)))
 
 
 @pytest.mark.models

@@ -10,7 +10,7 @@ import inspect
 import linecache
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 from unittest import mock
 
@@ -114,6 +114,23 @@ class _Grid:
         pass
 
 
+def _splat(builder: Any, kind: Any, value: Any) -> Any:
+    """A scalar as a block. What compares keeps the type of what was compared in Triton's, and bools became integers."""
+    del builder
+    return triton_interpreter.TensorHandle(np.full(kind.shape, value.data.reshape(-1)[0]), value.dtype.scalar)
+
+
+triton_interpreter.InterpreterBuilder.create_splat = _splat
+
+
+def _range(*bounds: Any) -> Iterator[Any]:
+    """`range` in a kernel: what it gives are integers of the device, not Python's, as when it is compiled."""
+    wide = any(isinstance(bound, tl.tensor) and bound.dtype == tl.int64 for bound in bounds)
+    kind, width = (tl.int64, np.int64) if wide else (tl.int32, np.int32)
+    for number in range(*map(int, bounds)):
+        yield tl.tensor(triton_interpreter.TensorHandle(np.array([number], width), kind), kind)
+
+
 class InterpretedDevice:
     """Memory of this process, and kernels that Triton interprets. Graphs are lists of work."""
 
@@ -191,7 +208,9 @@ class InterpretedDevice:
         name = f"<{entry}>"
         source = text.decode()
         linecache.cache[name] = (len(source), None, source.splitlines(True), name)
-        names: dict[str, Any] = {"triton": triton, "tl": tl, "libdevice": _Library(), "gdc": _Grid, "__name__": entry}
+        names: dict[str, Any] = {
+            "triton": triton, "tl": tl, "libdevice": _Library(), "gdc": _Grid, "range": _range, "__name__": entry,
+        }  # fmt: skip
         exec(compile(source, name, "exec"), names)  # noqa: S102 - our own text
         number = len(self._functions) + 1
         self._functions[number] = (names[entry], types.decode().split())
