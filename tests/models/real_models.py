@@ -4,10 +4,14 @@ path("magika-model")            the .onnx file; the test is skipped, saying what
 feeds("magika-model")           inputs at the first size of the lock file
 feeds("magika-model", batch=3)  the same with a dim bound otherwise
 cases("per-change")             parameters (id, sizes): every model at every size of the lock file
+graph("magika-model")           the .onnx file for a test that only compiles it. Where ARGOSY_SEEDED_MODELS names a
+                                folder that `python -m benchmarks.models.seeded unpack` wrote, the file there: the same
+                                graph, with weights made from a seed. What it computes means nothing
 """
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +20,7 @@ from numpy.typing import NDArray
 
 from benchmarks.models import real
 
-__all__ = ["cases", "feeds", "path"]
+__all__ = ["cases", "feeds", "graph", "path"]
 
 
 def path(model_id: str) -> Path:
@@ -25,6 +29,12 @@ def path(model_id: str) -> Path:
         return real.model(model_id).path()
     except FileNotFoundError as error:
         pytest.skip(str(error))
+
+
+def graph(model_id: str) -> Path:
+    """A file with the graph of a model: the fetched one, or one with seeded weights where these are asked for."""
+    seeded = os.environ.get("ARGOSY_SEEDED_MODELS")  # noqa: TID251 - for tests alone
+    return real.model(model_id).path(Path(seeded)) if seeded else path(model_id)
 
 
 def feeds(model_id: str, seed: int = 0, **sizes: int) -> dict[str, NDArray[Any]]:
