@@ -1,4 +1,7 @@
-"""Views: reshapes, transposes, broadcasts, slices and joins that undo, repeat or absorb each other."""
+"""Views: reshapes, transposes, broadcasts, slices and joins that undo, repeat or absorb each other.
+
+Sequences are views, too, where a model makes them and takes them apart: of splits and joins, mostly.
+"""
 
 from __future__ import annotations
 
@@ -7,17 +10,17 @@ from dataclasses import dataclass
 from argosy.ir.module import Module
 from argosy.passes.manager import PassContext, register_pass
 from argosy.rewrite.engine import rewrite
-from argosy.rewrite.rules import parts, views
+from argosy.rewrite.rules import parts, sequences, views
 
 __all__ = ["SimplifyViews"]
 
-_RULES = views.RULES + parts.RULES
+_RULES = views.RULES + parts.RULES + sequences.RULES
 
 
 @register_pass
 @dataclass(frozen=True, slots=True)
 class SimplifyViews:
-    """Apply the rules of `rewrite.rules.views` and `rewrite.rules.parts`."""
+    """Apply the rules of `rewrite.rules.views`, `parts` and `sequences`."""
 
     name = "simplify_views"
 
