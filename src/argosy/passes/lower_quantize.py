@@ -6,7 +6,9 @@ with the sums of the columns of `b` and of the rows of `a`; of a convolution tho
 padded has the zero point as its code. All integers wrap at 32 bits, so the sums are exact where the whole sum fits, and
 a product of floats is lowered only where it surely does. What belongs to constants alone is folded behind this pass.
 
-Codes of values inside a program have no sign, those of weights have one where they fit: the instructions want them so.
+Instructions of CPUs want codes without a sign for the values inside a program, and with one for weights where they fit;
+matrix instructions of GPUs want all of them `signed`: uint8 codes and their zero points become 128 less. There 8-bit
+floats are multiplied as such too, with float32 sums.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from typing import Any, Final
 import numpy as np
 
 from argosy.ir.builder import Builder
-from argosy.ir.dtype import FLOAT32, INT32, UINT8
+from argosy.ir.dtype import FLOAT32, INT32, UINT8, DType
 from argosy.ir.formula import Expr
 from argosy.ir.module import Instruction, Module, Value
 from argosy.ir.types import Dims, TensorType
@@ -33,7 +35,7 @@ from argosy.ops.shapes import product
 from argosy.ops.slicing import Pad
 from argosy.ops.view import Reshape
 from argosy.passes.manager import PassContext, register_pass
-from argosy.rewrite.codes import INT8, VIEWS, Codes, codes_of, from_unsigned, narrowed, unsigned_of
+from argosy.rewrite.codes import FLOATS, INT8, VIEWS, Codes, codes_of, flipped, narrowed, origin_of, signed
 from argosy.rewrite.rebuild import transform
 
 __all__ = ["LowerQuantize"]
@@ -49,10 +51,14 @@ _DEEPEST: Final = (2**31 - 1) // 255**2
 @register_pass
 @dataclass(frozen=True, slots=True)
 class LowerQuantize:
-    """Make integer products. Unless `exact`, a quantisation multiplies by the inverse of a constant scale."""
+    """Make integer products. Unless `exact`, a quantisation multiplies by the inverse of a constant scale.
+
+    With `signed`, both operands of a product are int8, and layers stay in floats.
+    """
 
     name = "lower_quantize"
     exact: bool = False
+    signed: bool = False
 
     def run(self, module: Module, context: PassContext) -> Module:
         """The module with products of codes."""
@@ -72,10 +78,10 @@ class LowerQuantize:
         if isinstance(op, VIEWS):
             return _view(build, instruction)
         if isinstance(op, Recurrent):
-            return _recurrent(build, instruction, op)
+            return None if self.signed else _recurrent(build, instruction, op)
         if isinstance(op, Dot):
-            return _dot(build, instruction)
-        return _conv(build, instruction, op) if isinstance(op, Conv) else None
+            return _dot(build, instruction, all_signed=self.signed)
+        return _conv(build, instruction, op, all_signed=self.signed) if isinstance(op, Conv) else None
 
     def _quantize(self, build: Builder, instruction: Instruction, op: Quantize) -> Sequence[Value] | None:
         x, scale = instruction.operands[:2]
@@ -93,12 +99,17 @@ class LowerQuantize:
         if inverse is not None and inverse != 1 and np.isfinite(inverse):
             x = build.pointwise("mul", x, build.constant(np.array(inverse, np.float32)))
             scale = build.constant(np.array(1, np.float32))
-        elif op.dtype is UINT8:
+        elif op.dtype is self._inside:
             return None
-        if op.dtype is UINT8:
+        if op.dtype is self._inside:
             return [build.add(op, x, scale, zero)]
-        moved = build.add(replace(op, dtype=UINT8), x, scale, _raised(build, zero))
-        return [from_unsigned(build, moved)]
+        moved = build.add(replace(op, dtype=self._inside), x, scale, _moved(build, zero, self._inside))
+        return [flipped(build, moved)]
+
+    @property
+    def _inside(self) -> DType:
+        """The codes of values inside a program."""
+        return INT8 if self.signed else UINT8
 
 
 def _has_dims(value: Value) -> bool:
@@ -111,15 +122,13 @@ def _same_codes(build: Builder, x: Value, scale: Value, zero: Value | None, op: 
     found = codes_of(build, x)
     if found is None or found.scale is None or found.axis is not None:
         return None
-    raised = op.dtype is INT8 and found.codes.dtype is UINT8
-    if found.codes.dtype is not op.dtype and not raised:
-        return None
+    moves = 0 if found.codes.dtype is op.dtype else 128 if op.dtype is INT8 else -128
     if _number(found.scale, 1.0) is None or _number(found.scale, 1.0) != _number(scale, 1.0):
         return None
     mine, its = _number(found.zero, 0), _number(zero, 0)
-    if mine is None or its is None or mine != its + 128 * raised:
+    if mine is None or its is None or mine != its + moves:
         return None
-    return from_unsigned(build, found.codes) if raised else found.codes
+    return flipped(build, found.codes) if moves else found.codes
 
 
 def _number(value: Value | None, default: float) -> float | None:
@@ -130,30 +139,31 @@ def _number(value: Value | None, default: float) -> float | None:
 
 
 def _dequantize(build: Builder, instruction: Instruction, op: Dequantize) -> Sequence[Value] | None:
-    """Of codes that were made from codes without a sign, those."""
+    """Of codes that were made from codes of the other kind, those."""
     x, scale = instruction.operands[:2]
     zero = instruction.operands[2] if len(instruction.operands) > 2 else None
-    unsigned = None if x is None else unsigned_of(x)
-    if unsigned is None:
+    origin = None if x is None else origin_of(x)
+    if origin is None:
         return None
-    return [build.add(op, unsigned, scale, _raised(build, zero))]
+    return [build.add(op, origin, scale, _moved(build, zero, origin.dtype))]
 
 
-def _raised(build: Builder, zero: Value | None) -> Value:
-    """The zero point of codes without a sign for that of codes with one."""
+def _moved(build: Builder, zero: Value | None, kind: DType) -> Value:
+    """The zero point of codes of `kind` for that of codes of the other one."""
+    moves = 128 if kind is UINT8 else -128
     if zero is None:
-        return build.constant(np.array(128, np.uint8))
+        return build.constant(np.array(moves, kind.numpy))
     if zero.constant is not None:
-        return build.constant((zero.constant.array().astype(np.int32) + 128).astype(np.uint8))
-    return build.pointwise(lambda z: (z.convert(INT32) + 128).convert(UINT8), zero)
+        return build.constant((zero.constant.array().astype(np.int32) + moves).astype(kind.numpy))
+    return flipped(build, zero)
 
 
 def _view(build: Builder, instruction: Instruction) -> Sequence[Value] | None:
     x = instruction.operands[0]
-    unsigned = None if x is None else unsigned_of(x)
-    if unsigned is None:
+    origin = None if x is None else origin_of(x)
+    if origin is None:
         return None
-    return [from_unsigned(build, build.add(instruction.op, unsigned, *instruction.operands[1:]))]
+    return [flipped(build, build.add(instruction.op, origin, *instruction.operands[1:]))]
 
 
 def _pool(build: Builder, instruction: Instruction, op: Pool) -> Sequence[Value] | None:
@@ -203,18 +213,18 @@ def _in_rows(build: Builder, weights: Value | None) -> tuple[Value, Value] | Non
     return found.codes, build.constant(np.ascontiguousarray(spread))
 
 
-def _dot(build: Builder, instruction: Instruction) -> Sequence[Value] | None:
+def _dot(build: Builder, instruction: Instruction, *, all_signed: bool) -> Sequence[Value] | None:
     left, right = instruction.operands
     if left is None or right is None or left.rank < 2 or right.rank < 2:
         return None
     depth = right.shape[-2] if isinstance(right.shape[-2], int) else left.shape[-1]
-    pair = _pair(build, instruction, left, right, depth)
+    pair = _pair(build, instruction, left, right, depth, all_signed=all_signed)
     if pair is None:
         return None
     a, b = pair
     if a.axis not in (None, left.rank - 2) or b.axis not in (None, right.rank - 1):
         return None
-    sums = build.add(Dot(INT32), a.codes, b.codes)
+    sums = build.add(Dot(_sums(a)), a.codes, b.codes)
     columns = rows = None
     if a.zero is not None:
         columns = _summed(build, b, (right.rank - 2,))
@@ -224,19 +234,19 @@ def _dot(build: Builder, instruction: Instruction) -> Sequence[Value] | None:
     return [_corrected(build, sums, parameters, columns, rows, depth)]
 
 
-def _conv(build: Builder, instruction: Instruction, op: Conv) -> Sequence[Value] | None:
+def _conv(build: Builder, instruction: Instruction, op: Conv, *, all_signed: bool) -> Sequence[Value] | None:
     x, weight = instruction.operands[:2]
     bias = instruction.operands[2] if len(instruction.operands) > 2 else None
     if x is None or weight is None:
         return None
     depth = product(weight.shape[1:])
-    pair = _pair(build, instruction, x, weight, depth)
+    pair = _pair(build, instruction, x, weight, depth, all_signed=all_signed)
     if pair is None:
         return None
     a, b = pair
     if a.axis is not None or b.axis not in (None, 0) or (b.zero is not None and op.group > 1):
         return None
-    codes, plain = a.codes, replace(op, dtype=INT32)
+    codes, plain = a.codes, replace(op, dtype=_sums(a))
     if a.zero is not None and (op.auto_pad != "explicit" or any(pad != 0 for pad in op.pads)):
         if op.auto_pad != "explicit":
             return None
@@ -263,23 +273,33 @@ def _conv(build: Builder, instruction: Instruction, op: Conv) -> Sequence[Value]
     return [result]
 
 
+def _sums(found: Codes) -> DType:
+    return FLOAT32 if found.codes.dtype.is_float else INT32
+
+
 def _sizes(value: Value) -> tuple[int, ...]:
     return tuple(size for size in value.shape if isinstance(size, int))
 
 
 def _pair(
-    build: Builder, instruction: Instruction, left: Value, right: Value, depth: Any
+    build: Builder, instruction: Instruction, left: Value, right: Value, depth: Any, *, all_signed: bool
 ) -> tuple[Codes, Codes] | None:
     """Both operands in codes, where a product of them is one of the operands to the bit."""
     result = instruction.results[0].dtype
     if result is not INT32 and result is not FLOAT32:
         return None
+    a, b = codes_of(build, left, floats=all_signed), codes_of(build, right, floats=all_signed)
+    if a is not None and b is not None and a.codes.dtype in FLOATS and b.codes.dtype in FLOATS:
+        return a, b
     if left.dtype is right.dtype is FLOAT32 and not (isinstance(depth, int) and depth <= _DEEPEST):
         return None
-    a, b = codes_of(build, left), codes_of(build, right)
     if a is None or b is None or (a.scale is None) != (result is INT32) or (b.scale is None) != (result is INT32):
         return None
+    if a.codes.dtype in FLOATS or b.codes.dtype in FLOATS:
+        return None
     b = narrowed(build, b)
+    if all_signed:
+        a, b = signed(build, a), signed(build, b)
     if a.codes == left and b.codes == right:
         return None
     if a.zero is not None and b.zero is not None and not isinstance(depth, int):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -19,33 +20,41 @@ from argosy.ops.shapes import normalize_axis, product
 from argosy.ops.view import Reshape, Squeeze, Transpose, Unsqueeze
 
 __all__ = [
+    "FLOATS",
     "INT8",
     "VIEWS",
     "Codes",
     "DequantizedMatrix",
     "codes_of",
     "dequantized_matrix",
-    "from_unsigned",
+    "flipped",
     "is_single",
     "narrowed",
-    "unsigned_of",
+    "origin_of",
+    "signed",
 ]
 
 INT8: Final = DTYPES["int8"]
 _BYTES: Final = (INT8, UINT8)
+FLOATS: Final = frozenset(DTYPES[f"float8_{name}"] for name in ("e4m3fn", "e4m3fnuz", "e5m2", "e5m2fnuz"))
+"""Floats of 8 bits that products take as they are."""
 VIEWS: Final = (Reshape, Squeeze, Transpose, Unsqueeze)
 """Ops under which codes are those of their operand, in another order."""
 _BYTE: Final = 8
 _HALF: Final = 128
-_FLIP: Final = Formula.trace(lambda x: (x.convert(INT32) - _HALF).convert(INT8), 1)
-"""Codes without a sign as those with one, which are 128 less."""
+_FLIPS: Final = {
+    UINT8: Formula.trace(lambda x: (x.convert(INT32) - _HALF).convert(INT8), 1),
+    INT8: Formula.trace(lambda x: (x.convert(INT32) + _HALF).convert(UINT8), 1),
+}
+"""Codes without a sign as those with one, which are 128 less, and the other way."""
 
 
 @dataclass(frozen=True, slots=True)
 class Codes:
     """A value as `(codes - zero) * scale`.
 
-    `codes` are int8 or uint8. An absent zero is 0, an absent scale 1. They are scalars, or vectors along `axis`.
+    `codes` are int8 or uint8, or one of `FLOATS` where asked for: those have no zero. An absent zero is 0,
+    an absent scale 1. They are scalars, or vectors along `axis`.
     `array` has the codes where they are constant.
     """
 
@@ -79,30 +88,47 @@ class DequantizedMatrix:
     turned: bool
 
 
-def from_unsigned(build: Builder, codes: Value) -> Value:
-    """The int8 codes that are 128 less than uint8 ones: the same numbers by a zero point that is 128 less."""
-    return build.pointwise(_FLIP, codes)
+def flipped(build: Builder, codes: Value) -> Value:
+    """int8 codes for uint8 ones, 128 less, or the other way: the same numbers by a zero point that moves with them."""
+    return build.pointwise(_FLIPS[codes.dtype], codes)
 
 
-def unsigned_of(value: Value) -> Value | None:
-    """The uint8 codes that `value` was made from by `from_unsigned`; None where it was not."""
-    op = value.instruction.op
-    return value.instruction.operands[0] if isinstance(op, Pointwise) and op.formula == _FLIP else None
+def origin_of(value: Value) -> Value | None:
+    """The codes that `value` was made from by `flipped`; None where it was not."""
+    op, operands = value.instruction.op, value.instruction.operands
+    if not isinstance(op, Pointwise) or len(operands) != 1 or operands[0] is None:
+        return None
+    return operands[0] if op.formula == _FLIPS.get(operands[0].dtype) else None
 
 
-def codes_of(build: Builder, value: Value) -> Codes | None:
-    """A value in codes; None where it has none. Adds what it takes to `build`."""
+def signed(build: Builder, found: Codes) -> Codes:
+    """A value in int8 codes."""
+    if found.codes.dtype is INT8:
+        return found
+    array = None if found.array is None else (found.array.astype(np.int16) - _HALF).astype(np.int8)
+    codes = flipped(build, found.codes)
+    if found.zero is None:
+        zero = build.constant(np.array(-_HALF, np.int32))
+    elif found.zero.constant is not None:
+        zero = build.constant(found.zero.constant.array() - np.int32(_HALF))
+    else:
+        zero = build.pointwise(lambda z: z - _HALF, found.zero)
+    return replace(found, codes=codes, zero=zero, array=array)
+
+
+def codes_of(build: Builder, value: Value, *, floats: bool = False) -> Codes | None:
+    """A value in codes, or in 8-bit `floats` too; None where it has none. Adds what it takes to `build`."""
     instruction = value.instruction
     op = instruction.op
     if value.dtype in _BYTES:
-        unsigned = unsigned_of(value)
-        if unsigned is not None:
-            return Codes(unsigned, build.constant(np.array(_HALF, np.int32)))
+        origin = origin_of(value)
+        if origin is not None:
+            return Codes(origin, build.constant(np.array(_HALF if value.dtype is INT8 else -_HALF, np.int32)))
         return _plain(value, None, None, None)
     if isinstance(op, Dequantize):
-        return _dequantized(build, instruction, op)
+        return _dequantized(build, instruction, op, (*_BYTES, *FLOATS) if floats else _BYTES)
     if isinstance(op, VIEWS) and instruction.operands[0] is not None:
-        inner = codes_of(build, instruction.operands[0])
+        inner = codes_of(build, instruction.operands[0], floats=floats)
         return None if inner is None else _viewed(build, inner, instruction)
     if value.dtype is INT32 and value.constant is not None:
         return _counted(build, value.constant.array())
@@ -138,13 +164,15 @@ def _plain(codes: Value, zero: Value | None, scale: Value | None, axis: int | No
     return Codes(codes, zero, scale, axis, None if literal is None else literal.array())
 
 
-def _dequantized(build: Builder, instruction: Instruction, op: Dequantize) -> Codes | None:
+def _dequantized(build: Builder, instruction: Instruction, op: Dequantize, kinds: Sequence[DType]) -> Codes | None:
     x, scale = instruction.operands[:2]
     zero = instruction.operands[2] if len(instruction.operands) > 2 else None
-    if x is None or scale is None or x.dtype not in _BYTES or op.block_size or op.dtype is not FLOAT32:
+    if x is None or scale is None or x.dtype not in kinds or op.block_size or op.dtype is not FLOAT32:
         return None
     if zero is not None and _is_zero(zero):
         zero = None
+    if zero is not None and x.dtype in FLOATS:
+        return None
     parameters = [value for value in (scale, zero) if value is not None]
     single = all(is_single(value) for value in parameters)
     if not single and any(value.rank != 1 for value in parameters if not is_single(value)):

@@ -14,6 +14,7 @@ from argosy.passes.fuse_loops import FuseLoops
 from argosy.passes.hoist_constant_steps import HoistConstantSteps
 from argosy.passes.lower_einsum import LowerEinsum
 from argosy.passes.lower_precision import LowerPrecision
+from argosy.passes.lower_quantize import LowerQuantize
 from argosy.passes.manager import Phase
 from argosy.passes.merge_products import MergeProducts
 from argosy.passes.store_short import StoreShort
@@ -29,6 +30,10 @@ def pipeline(options: CompileOptions) -> Sequence[Phase]:
         NORMALISE,
         Phase("optimise", (LowerEinsum(), HoistConstantSteps(), FoldConstants(), EliminateCommon(), MergeProducts())),
     ]
+    quantize = LowerQuantize(exact=options.accuracy == "exact", signed=True)
+    phases.append(
+        Phase("codes", (quantize, HoistConstantSteps(), FoldConstants(dequantizes=True), EliminateCommon())),
+    )
     if options.accuracy != "exact":
         phases.append(Phase("weights", (FoldScales(),)))
     if options.precision in _SHORT:

@@ -19,7 +19,7 @@ from argosy.rewrite.attention import Attention, find_attentions
 from argosy.targets.gpu.codegen.blocks import power_of_two
 from argosy.targets.gpu.codegen.kernel import Kernel, KernelWriter, Launch
 from argosy.targets.gpu.codegen.loops import decompose
-from argosy.targets.gpu.codegen.product import multiply, operand_types
+from argosy.targets.gpu.codegen.operands import matrix_way, multiply
 from argosy.targets.gpu.codegen.summing import Tile
 from argosy.targets.gpu.codegen.text import axis_name
 from argosy.targets.lowering.accesses import DeclinedError, axes_access, present
@@ -118,10 +118,11 @@ def attention_kernel(
     _axis(writer, row, f"{tiles} * {high} + ", high, "[:, None]", space.rows, high)
     _axis(writer, "d", "", deep, "[None, :]", head, deep)
     kinds = (queries.dtype, keys.dtype)
-    if operand_types(*kinds) is None or not queries.dtype.is_float:
+    way, mixed = matrix_way(*kinds, FLOAT32), matrix_way(values.dtype, values.dtype, FLOAT32)
+    if way is None or mixed is None or not queries.dtype.is_float:
         raise DeclinedError(f"no matrix instruction multiplies {kinds[0]} and {kinds[1]}")
     at = space.operand(queries, space.symbol(row, space.rows), space.symbol("d", head))
-    q = elements.within(queries, at, (high, deep), "" if head == deep else "d_inside", (row, "d"))
+    q = way.tile(elements, 0, queries, at, (high, deep), "" if head == deep else "d_inside", (row, "d"))
     text.line(f'most = tl.full([{high}, 1], float("-inf"), tl.float32)')
     text.line(f"total = tl.zeros([{high}, 1], tl.float32)")
     text.line(f"acc = tl.zeros([{high}, {across}], tl.float32)")
@@ -139,9 +140,9 @@ def attention_kernel(
                 text.line(f"{name}_inside = {name} < {text.dim(extent)}")
                 elements.masks.append((f"{name}_inside", text.roots[name]))
         at = space.operand(keys, space.symbol("dt", head), space.symbol("n", space.keys))
-        k = elements.within(keys, at, (deep, wide), "" if head == deep else "dt_inside", ("dt", "n"))
+        k = way.tile(elements, 1, keys, at, (deep, wide), "" if head == deep else "dt_inside", ("dt", "n"))
         zero = text.let(f"tl.zeros([{high}, {wide}], tl.float32)")
-        elements.given[attention.scores.result()] = text.let(multiply(q, k, zero, kinds, tf32=tf32))
+        elements.given[attention.scores.result()] = text.let(multiply(q, k, zero, way, deep, tf32=tf32))
         source = present(attention.softmax, 0)
         scores = elements.of(source, space.row(source))
         if ragged:
@@ -154,11 +155,11 @@ def attention_kernel(
         text.line("total = total * kept + tl.sum(powers, 1, keep_dims=True)")
         elements.given[attention.softmax.result()] = "powers"
         at = space.operand(values, space.symbol("nt", space.keys), space.symbol(column, width))
-        v = elements.within(values, at, (wide, across), "nt_inside" if ragged else "", ("nt", column))
+        v = mixed.tile(elements, 1, values, at, (wide, across), "nt_inside" if ragged else "", ("nt", column))
         text.line("acc = acc * kept")
         # Weights are rounded to the values' type, as matrix instructions take both in one.
-        own = values.dtype if operand_types(values.dtype, values.dtype) is not None else FLOAT32
-        text.line(f"acc = {multiply('powers', v, 'acc', (own, own), tf32=tf32)}")
+        rounded = f"powers.to(tl.{mixed.types[0]})"
+        text.line(f"acc = {multiply(rounded, v, 'acc', mixed, wide, tf32=tf32)}")
         text.line("most = higher")
         del elements.masks[masks:]
     text.root(column, f"tl.arange(0, {across})[None, :]")

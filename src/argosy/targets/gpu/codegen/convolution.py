@@ -18,7 +18,7 @@ from argosy.ops.shapes import product
 from argosy.targets.gpu.codegen import scalar
 from argosy.targets.gpu.codegen.kernel import Kernel, KernelWriter, Launch
 from argosy.targets.gpu.codegen.loops import decompose
-from argosy.targets.gpu.codegen.product import accumulator, in_matrix, multiply
+from argosy.targets.gpu.codegen.operands import MatrixWay, multiply
 from argosy.targets.gpu.codegen.summing import Tile, finish, part_range
 from argosy.targets.gpu.codegen.window import geometry, read_window
 from argosy.targets.lowering.accesses import DeclinedError, axes_access, present
@@ -29,14 +29,14 @@ Order = tuple[int, ...] | None
 _LEAST_CHANNELS: Final = 16
 
 
-def why_no_product(anchor: Instruction) -> str:
-    """Why a convolution is no product; empty where it is."""
+def why_no_product(anchor: Instruction, way: MatrixWay | None) -> str:
+    """Why a convolution is no product that is multiplied in some way; empty where it is."""
     op, x, weight = anchor.op, present(anchor, 0), present(anchor, 1)
     group = op.group if isinstance(op, (Conv, ConvTranspose)) else 1
     sizes = (x.shape[1], *weight.shape)
     if not all(isinstance(size, int) for size in sizes):
         return "its channels or its kernel are symbolic"
-    if not in_matrix(x.dtype, weight.dtype):
+    if way is None:
         return f"no matrix instruction multiplies {x.dtype} and {weight.dtype}"
     outputs = weight.shape[0] if isinstance(op, Conv) else weight.shape[1] * group
     if group > 1 and isinstance(outputs, int) and outputs // group < _LEAST_CHANNELS:
@@ -50,6 +50,7 @@ def conv_kernel(
     orders: Sequence[Order],
     order: Order,
     tile: Tile,
+    way: MatrixWay,
     weights: Sequence[bool] = (),
     *,
     tf32: bool = False,
@@ -65,8 +66,7 @@ def conv_kernel(
     group, outputs, channels = op.group, result.shape[1], x.shape[1]
     if not isinstance(outputs, int) or not isinstance(channels, int):
         raise DeclinedError("the number of channels is symbolic")
-    kinds = (x.dtype, weight.dtype)
-    sums = accumulator(*kinds, result.dtype)
+    sums = way.sums
     writer = KernelWriter(module, orders, (order,), (sums,) if tile.splits > 1 else ())
     text, elements = writer.text, writer.elements
     high, wide = tile.rows, tile.columns
@@ -108,17 +108,17 @@ def conv_kernel(
         if inside:
             text.line(f"valid = {inside}")
             with elements.only("valid", roots):
-                a = elements.within(x, access, (high, tile.inner), " & ".join(["valid", *ragged]), ("m", "ka"))
+                a = way.tile(elements, 0, x, access, (high, tile.inner), " & ".join(["valid", *ragged]), ("m", "ka"))
         else:
-            a = elements.within(x, access, (high, tile.inner), " & ".join(ragged), ("m", "ka"))
+            a = way.tile(elements, 0, x, access, (high, tile.inner), " & ".join(ragged), ("m", "ka"))
         if isinstance(op, ConvTranspose):
             at: list[DimLike] = [own_group * inner + c_b, column, *taps_b]
         else:
             at = [own_group * columns + column, c_b, *taps_b]
         across_inner = "kb_inside" if ragged else ""
         place = axes_access(result.shape, weight.shape, at)
-        b = elements.within(weight, place, (tile.inner, wide), across_inner, ("kb", "column"))
-        text.line(f"acc = {multiply(a, b, 'acc', kinds, tf32=tf32)}")
+        b = way.tile(elements, 1, weight, place, (tile.inner, wide), across_inner, ("kb", "column"))
+        text.line(f"acc = {multiply(a, b, 'acc', way, tile.inner, tf32=tf32)}")
     bias = anchor.operands[2] if len(anchor.operands) > 2 else None
     finish(writer, mark, tile, sums, result, number, weights, bias)
     if tile.splits > 1 and not isinstance(tiles, int):

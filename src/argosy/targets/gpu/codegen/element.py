@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from argosy.errors import ArgosyError
 from argosy.ir.access import Access
 from argosy.ir.dim import Dim, DimLike, Symbol, bounds, symbol_dim
-from argosy.ir.dtype import FLOAT32, DType
+from argosy.ir.dtype import FLOAT32, UINT8, DType
 from argosy.ir.module import Constant, Instruction, Parameter, Value
 from argosy.ops.joining import Split
 from argosy.ops.pointwise import Pointwise
@@ -98,19 +98,25 @@ class Elements:
         """The mask of a load or store at places that depend on these block variables; empty where all are inside."""
         return " & ".join(name for name, own in self.masks if own <= roots)
 
-    def within(self, value: Value, access: Access, shape: tuple[int, int], mask: str, lanes: Sequence[str]) -> str:
+    def within(
+        self, value: Value, access: Access, shape: tuple[int, int], mask: str, lanes: Sequence[str], *,
+        coded: bool = False,
+    ) -> str:  # fmt: skip
         """A whole tile of a value, 0 where the mask does not hold; `lanes` are the block variables that it goes over.
+
+        Where `coded`, as elements are stored, else in their compute type.
 
         Triton 3.9 can't fetch ahead what is repeated along a tile before it is multiplied (`tritongpu-prefetch` on
         `mma.sync` cuts the short side): a choice between operands makes it leave that alone.
         """
-        found = self.text.let(f"tl.broadcast_to({self.of(value, access)}, {list(shape)})")
+        element = self.stored(value, access) if coded else self.of(value, access)
+        found = self.text.let(f"tl.broadcast_to({element}, {list(shape)})")
+        zero = scalar.constant(0, UINT8 if coded else value.dtype)
         if repeated := [lane for lane in lanes if lane not in self.text.roots_of_all(access.indices)]:
             mask = " & ".join(filter(None, (mask, f"({repeated[0]} >= 0)")))
-            return self.text.let(f"tl.where({mask}, {found}, {scalar.constant(0, value.dtype)})")
+            return self.text.let(f"tl.where({mask}, {found}, {zero})")
         if not mask or (_is_read(value) and self.text.roots_of_all(access.indices) >= self._roots_in(mask)):
             return found
-        zero = scalar.constant(0, value.dtype)
         return self.text.let(f"tl.where({mask}, {found}, {zero})")
 
     def _roots_in(self, mask: str) -> frozenset[str]:
@@ -148,6 +154,18 @@ class Elements:
         if step is None or step.conditions:
             raise DeclinedError(f"{instruction.op.name} has no kernel")
         return self.of(present(instruction, 0), self.compose(access, step))
+
+    def stored(self, value: Value, access: Access) -> str:
+        """The elements of `value` as they are stored: as they come where they are just read."""
+        if not _is_read(value):
+            return self.let(scalar.to_storage(value.dtype, self.of(value, access)))
+        instruction = value.instruction
+        while not isinstance(instruction.op, Parameter):
+            step = view_access(instruction)
+            if step is None or step.conditions:
+                raise DeclinedError(f"{instruction.op.name} has no kernel")
+            access, instruction = self.compose(access, step), present(instruction, 0).instruction
+        return self.load(instruction, access)
 
     def compose(self, outer: Access, inner: Access) -> Access:
         """The access of an operand, from the access of the result and the op's own map."""

@@ -14,17 +14,17 @@ from dataclasses import dataclass
 from argosy.ir import dim as dims
 from argosy.ir.access import Access, axis_index
 from argosy.ir.dim import DimLike, Symbol, ceildiv, symbol_dim
-from argosy.ir.dtype import FLOAT32, INT32, DType
 from argosy.ir.module import Instruction, Module, Value
 from argosy.ops.shapes import product
 from argosy.targets.gpu.codegen import scalar
 from argosy.targets.gpu.codegen.kernel import Kernel, KernelWriter, Launch
 from argosy.targets.gpu.codegen.loops import decompose
+from argosy.targets.gpu.codegen.operands import MatrixWay, multiply
 from argosy.targets.gpu.codegen.summing import Tile, finish, part_range
 from argosy.targets.gpu.codegen.text import axis_name
 from argosy.targets.lowering.accesses import DeclinedError, axes_access, present
 
-__all__ = ["DotShape", "Tile", "accumulator", "dot_kernel", "in_matrix", "multiply", "operand_types", "shape_of"]
+__all__ = ["DotShape", "Tile", "dot_kernel", "shape_of"]
 
 Order = tuple[int, ...] | None
 
@@ -57,54 +57,24 @@ def shape_of(anchor: Instruction) -> DotShape:
     )
 
 
-def operand_types(left: DType, right: DType) -> DType | None:
-    """The type in which matrix instructions take both operands; None where there are none that keep the sums right."""
-    if left is right and left.name in ("float16", "bfloat16", "float32"):
-        return left
-    if left.is_integer and right.is_integer and left is right and left.compute.name == "int8":
-        return left.compute
-    return None
-
-
-def in_matrix(left: DType, right: DType) -> bool:
-    """Whether `tl.dot` takes operands of these types."""
-    return operand_types(left, right) is not None
-
-
-def accumulator(left: DType, right: DType, result: DType) -> DType:
-    """The type of sums."""
-    if in_matrix(left, right):
-        return INT32 if left.is_integer else FLOAT32
-    return result.compute
-
-
-def multiply(left: str, right: str, total: str, kinds: tuple[DType, DType], *, tf32: bool) -> str:
-    """`total` plus the product of two tiles, by matrix instructions."""
-    kind = operand_types(*kinds)
-    if kind is None:
-        raise DeclinedError(f"no matrix instruction multiplies {kinds[0]} and {kinds[1]}")
-    own = scalar.tl_type(kind)
-    precision = ', input_precision="tf32"' if tf32 else ', input_precision="ieee"'
-    sums = "tl.int32" if kind.is_integer else "tl.float32"
-    return (
-        f"tl.dot({left}.to({own}), {right}.to({own}), {total}, out_dtype={sums}{'' if kind.is_integer else precision})"
-    )
-
-
 def dot_kernel(
     module: Module,
     anchor: Instruction,
     orders: Sequence[Order],
     order: Order,
     tile: Tile,
+    way: MatrixWay | None,
     weights: Sequence[bool] = (),
     *,
     tf32: bool = False,
 ) -> Kernel:
-    """The kernel of a module whose anchor is a `dot`; `weights` says which parameters are the same in every run."""
+    """The kernel of a module whose anchor is a `dot`, multiplied in some way, or by hand.
+
+    `weights` says which parameters are the same in every run.
+    """
     left, right, result = present(anchor, 0), present(anchor, 1), anchor.result()
-    shape, kinds = shape_of(anchor), (left.dtype, right.dtype)
-    sums = accumulator(*kinds, result.dtype)
+    shape = shape_of(anchor)
+    sums = way.sums if way else result.dtype.compute
     writer = KernelWriter(module, orders, (order,), (sums,) if tile.splits > 1 else ())
     text, elements = writer.text, writer.elements
     high, wide, deep = tile.rows, tile.columns, tile.inner
@@ -120,8 +90,7 @@ def dot_kernel(
     writer.lanes = (row, column)
     _range(writer, row, "down", high, "[:, None]", shape.rows)
     _range(writer, column, "across", wide, "[None, :]", shape.columns)
-    matrix = in_matrix(*kinds)
-    step = deep if matrix else 1
+    step = deep if way else 1
     count = ceildiv(shape.inner, step)
     base = ""
     if isinstance(count, int):
@@ -134,14 +103,15 @@ def dot_kernel(
         if not once:
             text.line(f"start = ({base}step) * {step}" if base else f"start = step * {step}")
         base = "" if once else "start + "
-        if matrix:
+        if way:
             _range(writer, "ka", base, deep, "[None, :]", shape.inner, counted=True)
             a_mask = "" if _fills(shape.inner, deep) else "ka_inside"
-            a = elements.within(left, _operand(left, shape, result, "ka"), (high, deep), a_mask, (row, "ka"))
+            a = way.tile(elements, 0, left, _operand(left, shape, result, "ka"), (high, deep), a_mask, (row, "ka"))
             _range(writer, "kb", base, deep, "[:, None]", shape.inner, counted=True)
             b_mask = "" if _fills(shape.inner, deep) else "kb_inside"
-            b = elements.within(right, _operand(right, shape, result, "kb"), (deep, wide), b_mask, ("kb", column))
-            text.line(f"acc = {multiply(a, b, 'acc', kinds, tf32=tf32)}")
+            at = _operand(right, shape, result, "kb")
+            b = way.tile(elements, 1, right, at, (deep, wide), b_mask, ("kb", column))
+            text.line(f"acc = {multiply(a, b, 'acc', way, deep, tf32=tf32)}")
         else:
             step_name = "0" if once else "start"
             text.derive("ka", step_name)
@@ -158,7 +128,7 @@ def dot_kernel(
             raise DeclinedError("a product of symbolic sizes is not split")
         counters = tiles * batch
     grid = (tiles, batch, tile.splits)
-    return writer.kernel(Launch(grid, tile.warps, tile.stages if matrix else 1), counters=counters)
+    return writer.kernel(Launch(grid, tile.warps, tile.stages if way else 1), counters=counters)
 
 
 def _grouped(writer: KernelWriter, pid: str, down: DimLike, across: DimLike, group: int) -> None:

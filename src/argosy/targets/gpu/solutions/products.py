@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, Final
 
 from argosy.ir.dim import DimLike
@@ -14,18 +15,18 @@ from argosy.targets.gpu.codegen.attention import attention_kernel
 from argosy.targets.gpu.codegen.blocks import at_most, size_hint
 from argosy.targets.gpu.codegen.convolution import conv_kernel, inner_steps, why_no_product
 from argosy.targets.gpu.codegen.kernel import Kernel
-from argosy.targets.gpu.codegen.product import accumulator, dot_kernel, in_matrix, shape_of
+from argosy.targets.gpu.codegen.operands import MatrixWay, matrix_way
+from argosy.targets.gpu.codegen.product import dot_kernel, shape_of
 from argosy.targets.gpu.codegen.summing import Tile
 from argosy.targets.gpu.solution import Order, Problem, Solution, Steps, register_solution
 from argosy.targets.gpu.solutions.tiles import ProductSize, tiles
 from argosy.targets.gpu.solutions.windows import last_channels
-from argosy.targets.lowering.accesses import present
+from argosy.targets.lowering.accesses import DeclinedError, present
 
 __all__ = ["FlashAttention", "MatrixConvolution", "MatrixProduct", "launch_product"]
 
 
 _COSTLY: Final = frozenset({"erf", "exp", "tanh", "log", "pow", "sin", "cos"})
-_KINDS: Final = {"float16": "fp16", "bfloat16": "bf16", "float32": "fp32", "int8": "int8", "uint8": "int8"}
 
 
 def _epilogue(problem: Problem) -> float:
@@ -41,12 +42,20 @@ def _epilogue(problem: Problem) -> float:
     return 1.0 + others + 3.0 * bool(primitives & _COSTLY)
 
 
-def _sized(problem: Problem, rows: DimLike, columns: DimLike, inner: DimLike, batch: DimLike, taps: int) -> ProductSize:
-    kind = present(problem.anchor_instruction, 0).dtype
+def _way(problem: Problem) -> MatrixWay | None:
+    """How the operands of the anchor are multiplied."""
+    anchor = problem.anchor_instruction
+    left, right, rough = present(anchor, 0), present(anchor, 1), problem.options.accuracy == "relaxed"
+    return matrix_way(left.dtype, right.dtype, anchor.result().dtype, problem.arch, rough=rough)
+
+
+def _sized(
+    problem: Problem, way: MatrixWay, rows: DimLike, columns: DimLike, inner: DimLike, batch: DimLike, taps: int
+) -> ProductSize:
     fixed = all(isinstance(size, int) for size in (rows, columns, inner, batch))
     return ProductSize(
-        size_hint(rows), size_hint(columns), size_hint(inner), size_hint(batch, 1), max(kind.bits // 8, 1), taps,
-        _epilogue(problem), _KINDS.get(kind.name, "fp32"), fixed,
+        size_hint(rows), size_hint(columns), size_hint(inner), size_hint(batch, 1), way.width, taps,
+        _epilogue(problem), way.kind, fixed,
     )  # fmt: skip
 
 
@@ -64,12 +73,13 @@ def launch_product(
 
     `weights` says which of its parameters are the same in every run.
     """
-    anchor = problem.anchor_instruction
+    way = _way(problem)
     kernel = dot_kernel(
-        problem.module, anchor, problem.orders, problem.order, config, weights, tf32=problem.options.allow_tf32
-    )
-    sums = accumulator(present(anchor, 0).dtype, present(anchor, 1).dtype, anchor.result().dtype)
-    steps.launch(kernel, reads, [*_temporaries(config, kernel, sums, steps), result])
+        problem.module, problem.anchor_instruction, problem.orders, problem.order, config, way, weights,
+        tf32=problem.options.allow_tf32,
+    )  # fmt: skip
+    extra = [] if way is None else _temporaries(config, kernel, way.sums, steps)
+    steps.launch(kernel, reads, [*extra, result])
 
 
 @register_solution
@@ -85,18 +95,27 @@ class MatrixProduct(Solution):
 
     def configs(self, problem: Problem) -> Sequence[Any]:
         anchor = problem.anchor_instruction
-        shape, left = shape_of(anchor), present(anchor, 0)
-        if not in_matrix(left.dtype, present(anchor, 1).dtype):
+        shape, way = shape_of(anchor), _way(problem)
+        if way is None:
             high, wide = max(at_most(shape.rows, 32), 1), max(at_most(shape.columns, 64), 1)
             return (Tile(high, wide, 1, 4 if high * wide >= 512 else 1, 1),)
-        size = _sized(problem, shape.rows, shape.columns, shape.inner, product(shape.batch), 1)
+        size = _sized(problem, way, shape.rows, shape.columns, shape.inner, product(shape.batch), 1)
         return tiles(size, problem.arch)
 
     def lower(self, problem: Problem, config: Any, steps: Steps) -> None:
-        places = range(len(problem.module.parameters))
-        reads = [steps.operand(place) for place in places]
-        weights = [steps.is_weight(place) for place in places]
-        launch_product(problem, config, steps, reads, weights, steps.result(0, problem.order))
+        way, right = _way(problem), present(problem.anchor_instruction, 1)
+        orders = list(problem.orders)
+        reads: list[int] = []
+        for place, parameter in enumerate(problem.module.parameters):
+            if parameter is right.instruction and way and way.width == 1 and right.rank > 1 and steps.is_weight(place):
+                # Instructions on bytes want neighbours along the inner axis beside each other.
+                orders[place] = (*range(right.rank - 2), right.rank - 1, right.rank - 2)
+                reads.append(steps.ordered(place, orders[place]))
+            else:
+                reads.append(steps.operand(place))
+        weights = [steps.is_weight(place) for place in range(len(orders))]
+        result = steps.result(0, problem.order)
+        launch_product(replace(problem, orders=tuple(orders)), config, steps, reads, weights, result)
 
 
 @register_solution
@@ -107,7 +126,7 @@ class MatrixConvolution(Solution):
     anchors: ClassVar = frozenset({"conv", "conv_transpose"})
 
     def applies(self, problem: Problem) -> str:
-        return why_no_product(problem.anchor_instruction)
+        return why_no_product(problem.anchor_instruction, _way(problem))
 
     def prefers(self, problem: Problem, index: int) -> Order:
         return last_channels(problem, index)
@@ -120,26 +139,33 @@ class MatrixConvolution(Solution):
         channels, columns = size_hint(x.shape[1]) // group, size_hint(result.shape[1]) // group
         taps = size_hint(product(weight.shape[2:]))
         apart = inner_steps(weight.shape[2:], channels, 1 << 30) == taps  # not one step over all
-        size = _sized(problem, rows, columns, channels * taps, group, taps if apart else 1)
+        way = _way(problem)
+        if way is None:
+            return ()
+        size = _sized(problem, way, rows, columns, channels * taps, group, taps if apart else 1)
         return tiles(size, problem.arch)
 
     def lower(self, problem: Problem, config: Any, steps: Steps) -> None:
         anchor, module = problem.anchor_instruction, problem.module
-        weight = present(anchor, 1)
+        weight, way = present(anchor, 1), _way(problem)
+        if way is None:
+            raise DeclinedError("it is no product")
         orders = list(problem.orders)
         reads: list[int] = []
         for index, parameter in enumerate(module.parameters):
             if parameter is weight.instruction and steps.is_weight(index):
-                # Taps outermost, then channels: what a tile reads lies together.
+                # Taps outermost, then channels: what a tile reads lies together; of bytes, all of the inner axis.
                 leading = (1, 0) if anchor.op.name == "conv" else (0, 1)
-                orders[index] = (*range(2, weight.rank), *leading)
+                taps = range(2, weight.rank)
+                orders[index] = (*taps, *leading) if way.width > 1 else (leading[1], *taps, leading[0])
                 reads.append(steps.ordered(index, orders[index]))
             else:
                 reads.append(steps.operand(index))
         weights = [steps.is_weight(place) for place in range(len(orders))]
-        kernel = conv_kernel(module, anchor, orders, problem.order, config, weights, tf32=problem.options.allow_tf32)
-        sums = accumulator(present(anchor, 0).dtype, weight.dtype, anchor.result().dtype)
-        writes = [*_temporaries(config, kernel, sums, steps), steps.result(0, problem.order)]
+        kernel = conv_kernel(
+            module, anchor, orders, problem.order, config, way, weights, tf32=problem.options.allow_tf32
+        )
+        writes = [*_temporaries(config, kernel, way.sums, steps), steps.result(0, problem.order)]
         steps.launch(kernel, reads, writes)
 
 

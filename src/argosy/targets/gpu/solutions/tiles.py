@@ -83,6 +83,8 @@ def _candidates(size: ProductSize, arch: GpuArch) -> Iterator[Tile]:
     by_hand = not arch.has(f"matrix_{size.kind}")
     small = by_hand or size.kind == "fp32"
     deepest = 16 if by_hand else 32 if small else 128
+    # NVIDIA's instructions take at least 32 bytes of a row at once, CDNA 4's fastest on 8-bit floats 64.
+    least = 16 if size.width > 1 else 32 if stretch <= 32 else 64
     for high in (128, 64, 32, 16):
         for wide in (256, 128, 64, 32, 16):
             if high > high_most or wide > wide_most or (small and high * wide > 64 * 64):
@@ -91,7 +93,7 @@ def _candidates(size: ProductSize, arch: GpuArch) -> Iterator[Tile]:
             if wide == 256 and (high < 128 or not waits or size.weight > 1):
                 continue
             for deep in (128, 64, 32, 16):
-                if deep * size.width > 256 or deep > deepest or deep > max(at_most(stretch, 128), 16):
+                if deep * size.width > 256 or deep > deepest or not least <= deep <= max(at_most(stretch, 128), least):
                     continue
                 if high * wide > 128 * 64 and deep > 64:
                     continue
