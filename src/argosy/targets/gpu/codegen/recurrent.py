@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from argosy.ir.dim import ceildiv
+from argosy.ir.dim import DimLike, ceildiv
 from argosy.ir.dtype import FLOAT32
 from argosy.ir.module import Module
 from argosy.ops.recurrent import GATES, Recurrent
@@ -20,33 +20,41 @@ from argosy.targets.gpu.codegen.kernel import Kernel, Launch
 from argosy.targets.gpu.codegen.op_kernel import OpKernel
 from argosy.targets.lowering.accesses import op_of
 
-__all__ = ["STATES", "recurrence_kernel"]
+__all__ = ["STATES", "recurrence_kernel", "unit_tiles"]
 
 STATES: Final = 4
 """Slots of a unit's states: h of even and of odd steps, c (or of a GRU the reset h), the update gate."""
 _BIAS, _LENGTHS, _INITIAL_H, _INITIAL_C, _PEEPHOLES, _SCALE, _INPUT_SCALE = range(3, 10)
 _SEQUENCES: Final = 16
-_UNITS: Final = 64
+_UNITS: Final = (64, 32, 16)
 _DEPTH: Final = 32
 
 
-def recurrence_kernel(module: Module) -> Kernel:
-    """The kernel of the steps. Its temporary holds the inputs' shares; behind the results it writes the states."""
+def unit_tiles(hidden: DimLike) -> list[int]:
+    """How many hidden units a tile may have, the fastest first; fewer take fewer registers."""
+    most = max(at_most(hidden, _UNITS[0]), _UNITS[-1])
+    return [units for units in _UNITS if units <= most]
+
+
+def recurrence_kernel(module: Module, units: int) -> Kernel:
+    """The kernel of the steps, over tiles of so many hidden units.
+
+    Its temporary holds the inputs' shares; behind the results it writes the states.
+    """
     x = module.parameters[0].result()
     wide = x.dtype.compute
     kernel = OpKernel(module, [*(value.dtype for value in module.results), wide], [wide])
-    return _Layer(kernel, op_of(kernel.instruction, Recurrent)).kernel()
+    return _Layer(kernel, op_of(kernel.instruction, Recurrent), units).kernel()
 
 
 class _Layer:
-    def __init__(self, kernel: OpKernel, op: Recurrent) -> None:
-        self.k, self.op, self.text = kernel, op, kernel.text
+    def __init__(self, kernel: OpKernel, op: Recurrent, units: int) -> None:
+        self.k, self.op, self.text, self.units = kernel, op, kernel.text, units
         self.wide = kernel.operand(0).dtype.compute
         self.kind = scalar.compute_type(self.wide)
         self.slots = len(kernel.module.results)
         hidden = kernel.operand(2).shape[2]
         self.matrix = self.wide is FLOAT32
-        self.units = max(at_most(hidden, _UNITS), 16)
         self.depth = max(at_most(hidden, _DEPTH), 16) if self.matrix else 1
         shares = (op.directions, *kernel.operand(0).shape[:2], kernel.operand(2).shape[1])
         self.text.wide = self.text.wide or kernel.is_large(shares, self.wide)

@@ -11,7 +11,7 @@ from argosy.ir.types import TensorType
 from argosy.ops.matmul import Dot
 from argosy.ops.recurrent import Recurrent
 from argosy.ops.view import Reshape, Transpose
-from argosy.targets.gpu.codegen.recurrent import STATES, recurrence_kernel
+from argosy.targets.gpu.codegen.recurrent import STATES, recurrence_kernel, unit_tiles
 from argosy.targets.gpu.lone_op import LoneOp
 from argosy.targets.gpu.solution import Problem, Steps, register_solution
 from argosy.targets.gpu.solutions.products import MatrixProduct, launch_product
@@ -28,18 +28,19 @@ class RecurrentSteps(LoneOp):
     anchors: ClassVar = frozenset({"rnn"})
 
     def configs(self, problem: Problem) -> Sequence[Any]:
-        return MatrixProduct().configs(_shares(problem))
+        tiles = unit_tiles(present(problem.anchor_instruction, 2).shape[2])
+        return [(config, units) for config in MatrixProduct().configs(_shares(problem)) for units in tiles]
 
     def lower(self, problem: Problem, config: Any, steps: Steps) -> None:
         layer = problem.anchor_instruction
         op, x, r = op_of(layer, Recurrent), present(layer, 0), present(layer, 2)
-        product = _shares(problem)
+        (of_product, units), product = config, _shares(problem)
         shares = steps.temporary(product.module.results[0].tensor)
         reads, weights = [steps.ordered(place, None) for place in (0, 1)], [steps.is_weight(place) for place in (0, 1)]
-        launch_product(product, config, steps, reads, weights, shares)
+        launch_product(product, of_product, steps, reads, weights, shares)
         states = steps.temporary(TensorType(x.dtype.compute, (STATES, op.directions, x.shape[1], r.shape[2])))
         results = [steps.result(number) for number in range(len(problem.module.results))]
-        self.call(problem, steps, recurrence_kernel(problem.module), [shares], [*results, states])
+        self.call(problem, steps, recurrence_kernel(problem.module, units), [shares], [*results, states])
 
 
 def _shares(problem: Problem) -> Problem:
