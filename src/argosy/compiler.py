@@ -7,7 +7,10 @@ import importlib.util
 import itertools
 import logging
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,16 +21,18 @@ from argosy.artifact.encode import encode_program, encode_symbols
 from argosy.artifact.manifest import SCHEMA, SLIM, Manifest, ModelInfo, ValueInfo, variant_key
 from argosy.artifact.program import ProgramRecord
 from argosy.errors import BranchError, CompileError, UsageError
+from argosy.host_cpu import usable_cores
 from argosy.ir.binding import wanted_values
 from argosy.ir.dim import Symbol, lone_symbol
 from argosy.ir.hashing import model_hash
 from argosy.ir.literal import Literal
+from argosy.ir.module import Module
 from argosy.ir.program import Program
 from argosy.ir.types import TensorType, Type, type_symbols
 from argosy.options import CompileOptions, Dimensions, DimValue
 from argosy.passes.bind_dims import BindDims
 from argosy.passes.manager import PassManager, Phase
-from argosy.targets.base import Target, find_arch, find_archs, make_target
+from argosy.targets.base import Lowered, Target, Workshop, find_arch, find_archs, make_target
 
 __all__ = ["CompileOptions", "Target", "compile", "compile_program", "load_onnx", "make_target", "resolve_targets"]
 
@@ -35,6 +40,8 @@ log = logging.getLogger("argosy.compile")
 
 _MOST_SPECIALISED: Final = 64
 """Combinations of sizes that one artifact gets code for."""
+_AT_ONCE: Final = 4
+"""Variants that are lowered side by side."""
 
 
 def load_onnx(
@@ -134,13 +141,53 @@ def compile_program(
     program: Program, targets: Sequence[Target], options: CompileOptions, *, weights: str = "embed"
 ) -> Artifact:
     """Compile a program for targets that were resolved already; see `compile`."""
+    sizes = ({}, *_special_sizes(program, options))
+    wanted = [(target, dims) for target in targets if target.needs_variant for dims in sizes]
     built = _Build(program, options)
-    sizes = _special_sizes(program, options)
-    for target in targets:
-        if target.needs_variant:
-            for dims in ({}, *sizes):
-                built.add(target, dims)
+    with Workshop(options.jobs) as workshop:
+        made = _lowered(program, wanted, options, workshop)
+        for (target, dims), result in zip(wanted, made, strict=True):
+            built.add(target, dims, result())
     return built.artifact(weights)
+
+
+def _lowered(
+    program: Program, wanted: Sequence[tuple[Target, Mapping[str, int]]], options: CompileOptions, workshop: Workshop
+) -> list[Callable[[], Lowered]]:
+    """What each target makes of the program for the sizes, by functions that wait for it.
+
+    Targets that share tools are lowered side by side, so that the tools have work, and passes run once for all targets
+    that have the same ones.
+    """
+    piped: list[tuple[tuple[Phase, ...], Module]] = []
+    threads = workshop.tool(_lowering_threads)
+    found: list[Callable[[], Lowered]] = []
+    for target, dims in wanted:
+        log.info("compiling for %s%s", target.arch, f", {_told(dims)}" if dims else "")
+        phases = (*((Phase("bind", (BindDims.of(dims),)),) if dims else ()), *target.pipeline(options))
+        module = next((made for known, made in piped if known == phases), None)
+        if module is None:
+            module = PassManager(phases).run(program.main)
+            piped.append((phases, module))
+        work = partial(target.lower, module, options, workshop)
+        found.append(threads.submit(work).result if target.shares_tools else work)
+    return found
+
+
+def _told(dims: Mapping[str, int]) -> str:
+    return ", ".join(f"{name}={size}" for name, size in dims.items())
+
+
+@contextmanager
+def _lowering_threads(jobs: int | None) -> Iterator[ThreadPoolExecutor]:
+    """Threads that lower; an exception doesn't wait for them, so that it can end the tools that they wait for."""
+    threads = ThreadPoolExecutor(min(jobs or usable_cores(), _AT_ONCE), thread_name_prefix="lower")
+    try:
+        yield threads
+    except BaseException:
+        threads.shutdown(wait=False, cancel_futures=True)
+        raise
+    threads.shutdown()
 
 
 def _special_sizes(program: Program, options: CompileOptions) -> list[dict[str, int]]:
@@ -173,15 +220,11 @@ class _Build:
         if not options.slim:
             self._record, self._weights = encode_program(program)
 
-    def add(self, target: Target, dims: Mapping[str, int]) -> None:
-        """Run the target's pipeline and add its variant; where `dims` are given, one for these sizes alone."""
-        sizes = ", ".join(f"{name}={size}" for name, size in dims.items())
-        log.info("compiling for %s%s", target.arch, f", {sizes}" if sizes else "")
-        bind = (Phase("bind", (BindDims.of(dims),)),) if dims else ()
-        module = PassManager((*bind, *target.pipeline(self._options))).run(self._program.main)
-        lowered = target.lower(module, self._options)
+    def add(self, target: Target, dims: Mapping[str, int], lowered: Lowered) -> None:
+        """Add what the target made; where `dims` are given, of one for these sizes alone."""
         variant = lowered.variant
         if dims:
+            sizes = _told(dims)
             record = msgspec.structs.replace(variant.record, dims=dict(dims), words=f"{variant.record.words}, {sizes}")
             variant = msgspec.structs.replace(variant, record=msgspec.structs.replace(record, key=variant_key(record)))
         key = variant.record.key

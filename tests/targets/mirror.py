@@ -19,7 +19,7 @@ from argosy.options import CompileOptions
 from argosy.passes import NORMALISE
 from argosy.passes.manager import Phase
 from argosy.runtime.devices.host import HOST_FAMILY
-from argosy.targets.base import TARGETS, ArchInfo, Lowered, Target
+from argosy.targets.base import TARGETS, ArchInfo, Lowered, Target, Workshop
 
 __all__ = ["MirrorTarget"]
 
@@ -48,7 +48,7 @@ class MirrorTarget(Target):
         del options
         return (NORMALISE,)
 
-    def lower(self, module: Module, options: CompileOptions) -> Lowered:
+    def lower(self, module: Module, options: CompileOptions, workshop: Workshop) -> Lowered:
         plan, weights = evaluate_plan(module, prepare_now=options.slim)
         record = VariantRecord(
             "",

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final
+from threading import Lock
+from types import TracebackType
+from typing import Any, ClassVar, Final, Self, TypeVar
 
 from argosy.artifact.artifact import CompiledVariant
 from argosy.errors import DeviceError, UsageError
@@ -22,11 +25,14 @@ __all__ = [
     "Lowered",
     "Number",
     "Target",
+    "Workshop",
     "find_arch",
     "find_archs",
     "known_archs",
     "make_target",
 ]
+
+T = TypeVar("T")
 
 TARGETS: Registry[str, type[Target]] = Registry("target", "argosy.targets")
 
@@ -68,6 +74,35 @@ class Lowered:
     variant: CompiledVariant
     weights: Mapping[str, Literal]
     host_steps: Sequence[str] = ()
+
+
+class Workshop:
+    """What the variants of one compile share: tools that start when one first needs them, and end with this context.
+
+    Safe to share between threads. `jobs` bounds the processes of each tool.
+    """
+
+    def __init__(self, jobs: int | None = None) -> None:
+        self.jobs = jobs
+        self._tools: dict[Any, Any] = {}
+        self._stack = ExitStack()
+        self._lock = Lock()
+
+    def tool(self, make: Callable[[int | None], AbstractContextManager[T]]) -> T:
+        """The tool that `make` makes of `jobs`: the same one each time."""
+        with self._lock:
+            if make not in self._tools:
+                self._tools[make] = self._stack.enter_context(make(self.jobs))
+            found: T = self._tools[make]
+            return found
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.__exit__(kind, error, trace)
 
 
 class Target(ABC):
@@ -121,8 +156,13 @@ class Target(ABC):
     def pipeline(self, options: CompileOptions) -> Sequence[Phase]:
         """The passes, in named phases, in the order in which they run."""
 
+    @property
+    def shares_tools(self) -> bool:
+        """Whether variants are lowered side by side: what takes long is done by tools of the workshop."""
+        return False
+
     @abstractmethod
-    def lower(self, module: Module, options: CompileOptions) -> Lowered:
+    def lower(self, module: Module, options: CompileOptions, workshop: Workshop) -> Lowered:
         """The variant that runs `module`, which has gone through the pipeline."""
 
 

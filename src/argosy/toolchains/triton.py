@@ -8,31 +8,23 @@ imports it. Sources have one virtual file name and no line information, so equal
 from __future__ import annotations
 
 import base64
-import contextlib
 import hashlib
 import json
 import logging
-import os
-import queue
-import signal
-import subprocess
-import sys
-import tempfile
-import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from importlib import metadata
-from pathlib import Path
 from typing import Any, Final, Literal
 
 import msgspec
 
-from argosy.errors import EnvironmentError_, MissingExtraError
-from argosy.host_cpu import usable_cores
+from argosy.errors import MissingExtraError
 from argosy.options import cache_folder
 from argosy.toolchains.cache import DiskCache
 from argosy.toolchains.gpu_code_object import facts_of
-from argosy.toolchains.process import Limits, bounded
+from argosy.toolchains.triton_crew import TritonCrew
 
 __all__ = [
     "CompiledKernel", "GpuCode", "Refused", "TritonSource", "compile_kernels", "compile_stages", "kernel_cache",
@@ -41,8 +33,6 @@ __all__ = [
 
 log = logging.getLogger("argosy.toolchains")
 
-_MEMORY: Final = 8 << 30
-"""Bytes that all workers together may take."""
 _FORMS: Final = {"cuda": ("cubin", "ptx"), "hip": ("hsaco", "amdgcn")}
 """The code object of a backend and its assembly, as Triton names them."""
 
@@ -120,22 +110,21 @@ def kernel_cache() -> DiskCache:
 
 _RECORD: Final = 2
 """The version of what the cache holds of a kernel."""
-_LIMITS: Final = Limits(seconds=120.0)
 
 
 def compile_kernels(
     sources: Sequence[TritonSource],
     target: GpuCode,
     *,
+    crew: TritonCrew | None = None,
     jobs: int | None = None,
-    limits: Limits = _LIMITS,
     cache: DiskCache | None = None,
 ) -> list[CompiledKernel | Refused]:
     """Compile each source, in parallel processes; what the cache holds is not compiled.
 
-    `jobs` bounds the processes (default: one for each usable core); `limits.seconds` is for one kernel, the memory
-    for all processes together is bounded apart. Raises MissingExtraError without the compiler, EnvironmentError_
-    where no process can be started. A kernel that Triton can't compile is Refused.
+    The processes are those of `crew`, else up to `jobs` of this call's own (see `TritonCrew`). Raises
+    MissingExtraError without the compiler, EnvironmentError_ where no process can be started. A kernel that Triton
+    can't compile is Refused.
     """
     version = triton_version()
     store = kernel_cache() if cache is None else cache
@@ -151,29 +140,40 @@ def compile_kernels(
         else:
             found[key] = held
     if missing:
-        workers = min(jobs or usable_cores(), len(missing))
         log.info("compiling %d of %d kernels for %s", len(missing), len(sources), target.arch)
-        crew = _Crew(target, Limits(limits.seconds, _MEMORY // workers), missing)
-        found.update(crew.run(workers))
-        for key, source in missing.items():
-            made = found[key]
-            if isinstance(made, CompiledKernel):
+
+        def made(key: str, crew: TritonCrew) -> CompiledKernel | Refused:
+            source = missing[key]
+            answer = _made(crew.ask(_job(source, target)), target)
+            if isinstance(answer, CompiledKernel):
                 about = {"name": source.entry, "target": str(target.arch), "triton": version}
-                store.put(key, msgspec.msgpack.encode(made), about)
+                store.put(key, msgspec.msgpack.encode(answer), about)
+            return answer
+
+        with nullcontext(crew) if crew is not None else TritonCrew(jobs) as workers:
+            # The longest first, so that the last process to end ends early.
+            order = sorted(missing, key=lambda key: -len(missing[key].text))
+            going = {key: workers.start(key, partial(made, key, workers)) for key in order}
+            found.update({key: each.result() for key, each in going.items()})
         store.prune()
     return [found[key] for key in keys]
 
 
 def compile_stages(
-    sources: Sequence[TritonSource], target: GpuCode, *, jobs: int | None = None, limits: Limits = _LIMITS
+    sources: Sequence[TritonSource], target: GpuCode, *, jobs: int | None = None
 ) -> list[tuple[CompiledKernel | Refused, dict[str, str]]]:
     """Compile each source anew, without the cache: the kernel, and the text of each stage on the way, in order."""
     triton_version()
-    workers = max(min(jobs or usable_cores(), len(sources)), 1)
-    known = {str(number): source for number, source in enumerate(sources)}
-    crew = _Crew(target, Limits(limits.seconds, _MEMORY // workers), known, stages=True)
-    made = crew.run(workers)
-    return [(made[key], crew.texts.get(key, {})) for key in known]
+    binary = _FORMS[target.backend][0]
+
+    def made(source: TritonSource, crew: TritonCrew) -> tuple[CompiledKernel | Refused, dict[str, str]]:
+        answer = crew.ask(_job(source, target) | {"stages": True})
+        texts = {name: text for name, text in answer.get("files", {}).items() if name != binary}
+        return _made(answer, target), texts
+
+    with TritonCrew(jobs) as crew:
+        going = [crew.start(str(number), partial(made, each, crew)) for number, each in enumerate(sources)]
+        return [each.result() for each in going]
 
 
 def _held(store: DiskCache, key: str) -> CompiledKernel | None:
@@ -188,62 +188,6 @@ def _key(source: TritonSource, target: GpuCode, version: str) -> str:
         target.ptx_version, version,
     )  # fmt: skip
     return hashlib.sha256(json.dumps(texts).encode()).hexdigest()
-
-
-class _Crew:
-    """Workers that share a queue of jobs; each thread feeds one process, and starts it anew when it died."""
-
-    def __init__(
-        self, target: GpuCode, limits: Limits, sources: Mapping[str, TritonSource], *, stages: bool = False
-    ) -> None:
-        self.target = target
-        self.stages = stages
-        self.texts: dict[str, dict[str, str]] = {}
-        self.limits = limits
-        self.sources = sources
-        self.done: dict[str, CompiledKernel | Refused] = {}
-        self.fault: BaseException | None = None
-
-    def run(self, workers: int) -> dict[str, CompiledKernel | Refused]:
-        """All answers, by key."""
-        jobs: queue.SimpleQueue[str] = queue.SimpleQueue()
-        # The longest first, so that the last worker to end ends early.
-        for key in sorted(self.sources, key=lambda key: -len(self.sources[key].text)):
-            jobs.put(key)
-        with tempfile.TemporaryDirectory(prefix="argosy-") as folder:
-            threads = [
-                threading.Thread(target=self._serve, args=(jobs, Path(folder) / str(number)), daemon=True)
-                for number in range(workers)
-            ]
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join()
-        if self.fault is not None:
-            raise self.fault
-        return self.done
-
-    def _serve(self, jobs: queue.SimpleQueue[str], folder: Path) -> None:
-        try:
-            folder.mkdir()
-            worker: _Worker | None = None
-            while self.fault is None:
-                try:
-                    key = jobs.get_nowait()
-                except queue.Empty:
-                    break
-                worker = worker or _Worker(folder, self.limits)
-                answer, alive = worker.ask(_job(self.sources[key], self.target) | {"stages": self.stages})
-                self.done[key] = _made(answer, self.target)
-                if self.stages and "files" in answer:
-                    binary = _FORMS[self.target.backend][0]
-                    self.texts[key] = {name: text for name, text in answer["files"].items() if name != binary}
-                if not alive:
-                    worker = None
-            if worker is not None:
-                worker.end()
-        except BaseException as error:  # noqa: BLE001 - raised again where the crew was started
-            self.fault = error
 
 
 def _job(source: TritonSource, target: GpuCode) -> dict[str, Any]:
@@ -281,93 +225,3 @@ def _made(answer: dict[str, Any], target: GpuCode) -> CompiledKernel | Refused:
         about["tensordesc_meta"] or [],
         facts_of(kind, code).spilled,
     )
-
-
-class _Worker:
-    """A process that runs Triton."""
-
-    def __init__(self, folder: Path, limits: Limits) -> None:
-        self._limits = limits
-        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - as long as the process
-        command = (sys.executable, "-m", "argosy.toolchains.triton_worker")
-        try:
-            self._process = subprocess.Popen(  # noqa: S603 - a list of words
-                [*bounded(limits.memory), *command],
-                env=_environment(folder),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=self._errors,
-                start_new_session=True,
-            )
-        except OSError as error:
-            raise EnvironmentError_(f"can't be started: {error.strerror or error}", where=sys.executable) from error
-
-    def ask(self, job: dict[str, Any]) -> tuple[dict[str, Any], bool]:
-        """The answer to a job, and whether the process lives on."""
-        late = threading.Event()
-
-        def stop() -> None:
-            late.set()
-            self._kill()
-
-        timer = threading.Timer(self._limits.seconds, stop)
-        timer.start()
-        line = b""
-        try:
-            # A worker that died breaks the pipe.
-            with contextlib.suppress(OSError):
-                self._stdin.write(json.dumps(job).encode() + b"\n")
-                self._stdin.flush()
-                line = self._stdout.readline()
-        finally:
-            timer.cancel()
-        if line.endswith(b"\n"):
-            answer: dict[str, Any] = json.loads(line)
-            return answer, True
-        self._kill()
-        status = self._process.wait()
-        return {"error": self._end(status, timed_out=late.is_set())}, False
-
-    def end(self) -> None:
-        """Let the process end."""
-        self._stdin.close()
-        self._process.wait()
-        self._stdout.close()
-        self._errors.close()
-
-    @property
-    def _stdin(self) -> Any:
-        return self._process.stdin
-
-    @property
-    def _stdout(self) -> Any:
-        return self._process.stdout
-
-    def _end(self, status: int, *, timed_out: bool) -> str:
-        if timed_out:
-            return f"Triton took more than {self._limits.seconds:.0f} s and was stopped"
-        self._errors.seek(0, os.SEEK_END)
-        self._errors.seek(max(self._errors.tell() - 2000, 0))
-        words = self._errors.read().decode("utf-8", "replace").strip().splitlines()
-        how = f"was killed by signal {-status}" if status < 0 else f"ended with status {status}"
-        return f"Triton {how}{': ' + words[-1] if words else ''}"
-
-    def _kill(self) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            if hasattr(os, "killpg"):
-                os.killpg(self._process.pid, signal.SIGKILL)
-            else:
-                self._process.kill()
-
-
-def _environment(folder: Path) -> dict[str, str]:
-    """All that a worker sees of the environment: where Python finds its modules, and folders of its own."""
-    return {
-        "PATH": os.defpath,
-        "HOME": str(folder),
-        "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
-        "PYTHONHASHSEED": "0",
-        "PYTHONDONTWRITEBYTECODE": "1",
-        "TRITON_CACHE_DIR": str(folder / "triton"),
-        "TRITON_DISABLE_LINE_INFO": "1",
-    }

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import copy
+import gc
 import json
 import linecache
 import os
@@ -18,7 +19,11 @@ from typing import Any
 
 _FILE = "<argosy>"
 """The one name under which all sources are known: Triton writes it into what it compiles."""
+_COLLECTING = (100_000, 20, 20)
+"""Allocations between collections of cycles: kernels make and drop many objects, few of them in cycles."""
 _CODE_OBJECT = re.compile(r'(!"amdhsa_code_object_version", i32 )500')
+_CODE = ("ptx", "cubin", "amdgcn", "hsaco")
+"""The stages whose results are always wanted: code objects and their assembly."""
 _KEPT = (
     "name", "shared", "num_warps", "num_ctas", "warp_size", "global_scratch_size", "global_scratch_align",
     "profile_scratch_size", "tensordesc_meta", "launch_cooperative_grid", "launch_pdl",
@@ -27,6 +32,7 @@ _KEPT = (
 
 def main() -> None:
     """Serve jobs until standard input ends."""
+    gc.set_threshold(*_COLLECTING)
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     for line in sys.stdin:
@@ -40,13 +46,46 @@ def main() -> None:
 
 
 def _compiled(job: dict[str, Any]) -> dict[str, Any]:
+    """What `triton.compile` does, without its cache: that hashes all of Triton, and writes and reads each stage."""
     import triton  # noqa: PLC0415 - 0.2 s, in this process only
-    import triton.language as tl  # noqa: PLC0415
+    from triton._C.libtriton import ir  # noqa: PLC0415
     from triton.backends.compiler import GPUTarget  # noqa: PLC0415
-    from triton.compiler import ASTSource  # noqa: PLC0415
+    from triton.compiler import ASTSource, make_backend  # noqa: PLC0415
+
+    target = GPUTarget(job["backend"], job["arch"], job["warp_size"])
+    generic = job.get("generic")
+    triton.knobs.runtime.add_stages_inspection_hook = _generic_stages(generic) if generic else None
+    backend = make_backend(target)
+    options = backend.parse_options(dict(job["options"]))
+    source = ASTSource(
+        fn=_function(job["text"], job["entry"]),
+        signature=dict(job["types"]),
+        constexprs={},
+        attrs={(place,): [["tt.divisibility", 16]] for place in job["divisible"]},
+    )
+    metadata: dict[str, Any] = {"target": target, **options.__dict__}
+    stages: dict[str, Callable[..., Any]] = {}
+    backend.add_stages(stages, options, source.language)
+    context = ir.context()
+    ir.load_dialects(context)
+    backend.load_dialects(context)
+    made = source.make_ir(
+        target, options, backend.get_codegen_implementation(options), backend.get_module_map(), context
+    )
+    files = {}
+    for kind, stage in stages.items():
+        made = stage(made, metadata)
+        if kind in _CODE or job.get("stages"):
+            files[kind] = base64.b64encode(made).decode() if isinstance(made, bytes) else str(made)
+    return {"files": files, "metadata": {name: metadata.get(name) for name in _KEPT}}
+
+
+def _function(text: str, entry: str) -> Any:
+    """The kernel of a text as Triton takes it."""
+    import triton  # noqa: PLC0415
+    import triton.language as tl  # noqa: PLC0415
     from triton.language.extra import cuda, libdevice  # noqa: PLC0415
 
-    text = job["text"]
     linecache.cache[_FILE] = (len(text), None, text.splitlines(True), _FILE)
     names: dict[str, Any] = {
         "triton": triton,
@@ -56,23 +95,7 @@ def _compiled(job: dict[str, Any]) -> dict[str, Any]:
         "__name__": "argosy_kernels",
     }
     exec(compile(text, _FILE, "exec"), names)  # noqa: S102 - our own text; Triton reads the source of functions
-    function = names[job["entry"]]
-    source = ASTSource(
-        fn=function,
-        signature=dict(job["types"]),
-        constexprs={},
-        attrs={(place,): [["tt.divisibility", 16]] for place in job["divisible"]},
-    )
-    target = GPUTarget(job["backend"], job["arch"], job["warp_size"])
-    triton.knobs.runtime.add_stages_inspection_hook = _generic_stages(job["generic"]) if job.get("generic") else None
-    made = triton.compile(source, target=target, options=job["options"])
-    files = {
-        kind: content if isinstance(content, str) else base64.b64encode(content).decode()
-        for kind, content in made.asm.items()
-        if kind in ("ptx", "cubin", "amdgcn", "hsaco") or (job.get("stages") and kind != "source")
-    }
-    metadata = made.metadata._asdict()
-    return {"files": {k: str(v) for k, v in files.items()}, "metadata": {k: metadata.get(k) for k in _KEPT}}
+    return names[entry]
 
 
 def _generic_stages(generic: str) -> Callable[..., Any]:

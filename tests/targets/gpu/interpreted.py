@@ -91,10 +91,7 @@ class _Library:
         return call
 
 
-def interpreted_kernels(
-    sources: Sequence[TritonSource], target: GpuCode, *, jobs: int | None = None
-) -> list[CompiledKernel | Refused]:
-    del jobs, target
+def interpreted_kernels(sources: Sequence[TritonSource], _: GpuCode, **__: object) -> list[CompiledKernel | Refused]:
     made: list[CompiledKernel | Refused] = []
     for source in sources:
         code = _SEPARATOR.join([source.text.encode(), " ".join(kind for _, kind in source.types).encode()])

@@ -14,7 +14,7 @@ from argosy.errors import UsageError
 from argosy.ir.module import Module
 from argosy.options import CompileOptions
 from argosy.passes.manager import Phase
-from argosy.targets.base import TARGETS, ArchInfo, Lowered, Target
+from argosy.targets.base import TARGETS, ArchInfo, Lowered, Target, Workshop
 from argosy.targets.cpu.arch import ARCHS, CpuArch, find_cpu, native
 from argosy.targets.cpu.lower import lower_module
 from argosy.targets.cpu.pipeline import pipeline
@@ -64,7 +64,7 @@ class CpuTarget(Target):
     def pipeline(self, options: CompileOptions) -> Sequence[Phase]:
         return pipeline(options, self.row)
 
-    def lower(self, module: Module, options: CompileOptions) -> Lowered:
+    def lower(self, module: Module, options: CompileOptions, workshop: Workshop) -> Lowered:
         row = self.row
         lowered = lower_module(module, row, options)
         entries: dict[str, bytes] = {}

@@ -15,7 +15,7 @@ from argosy.ir.module import Module
 from argosy.options import CompileOptions
 from argosy.passes.manager import Phase
 from argosy.registry import did_you_mean
-from argosy.targets.base import NOT_BUILT, TARGETS, ArchInfo, Lowered, Number, Target
+from argosy.targets.base import NOT_BUILT, TARGETS, ArchInfo, Lowered, Number, Target, Workshop
 from argosy.targets.gpu.arch import ARCHS, FAMILIES, PRODUCTS, REFUSED, GpuArch, archs_of, find_gpu
 from argosy.targets.gpu.context import CrossCompileContext
 from argosy.targets.gpu.memory import check_memory, device_memory
@@ -23,6 +23,7 @@ from argosy.targets.gpu.overrides import Overrides
 from argosy.targets.gpu.pipeline import pipeline
 from argosy.targets.gpu.variant import compiled_variant
 from argosy.toolchains.triton import triton_version
+from argosy.toolchains.triton_crew import TritonCrew
 
 __all__ = ["GpuTarget"]
 
@@ -84,9 +85,13 @@ class GpuTarget(Target):
     def pipeline(self, options: CompileOptions) -> Sequence[Phase]:
         return pipeline(options)
 
-    def lower(self, module: Module, options: CompileOptions) -> Lowered:
+    @property
+    def shares_tools(self) -> bool:
+        return True
+
+    def lower(self, module: Module, options: CompileOptions, workshop: Workshop) -> Lowered:
         row = self.row
-        made = compiled_variant(module, row, options)
+        made = compiled_variant(module, row, options, workshop.tool(TritonCrew))
         memory = device_memory(made.plan)
         check_memory(memory, row, strict=options.strict)
         record = VariantRecord(

@@ -32,6 +32,7 @@ from argosy.targets.gpu.codegen.kernel import Kernel
 from argosy.targets.gpu.drivers import minimum_driver
 from argosy.targets.gpu.lower import SPILLS, LoweredModule, lower_module
 from argosy.toolchains.triton import CompiledKernel, GpuCode, Refused, compile_kernels
+from argosy.toolchains.triton_crew import TritonCrew
 
 __all__ = ["CompiledModule", "compiled_variant", "gpu_code"]
 
@@ -53,8 +54,10 @@ class CompiledModule:
     minimum_driver: str
 
 
-def compiled_variant(module: Module, arch: GpuArch, options: CompileOptions) -> CompiledModule:
-    """A module that has gone through the pipeline, lowered and compiled.
+def compiled_variant(
+    module: Module, arch: GpuArch, options: CompileOptions, crew: TritonCrew | None = None
+) -> CompiledModule:
+    """A module that has gone through the pipeline, lowered and compiled, by the processes of `crew` or its own.
 
     Raises CompileError for a host step under `strict`, MissingExtraError without the toolchain.
     """
@@ -64,7 +67,8 @@ def compiled_variant(module: Module, arch: GpuArch, options: CompileOptions) -> 
     for turn in range(_ROUNDS):
         lowered = lower_module(module, arch, options, refused, spilled)
         names = list(lowered.kernels)
-        made = compile_kernels([lowered.kernels[name].source() for name in names], target, jobs=options.jobs)
+        sources = [lowered.kernels[name].source() for name in names]
+        made = compile_kernels(sources, target, crew=crew, jobs=options.jobs)
         compiled: dict[str, CompiledKernel] = {}
         for name, answer in zip(names, made, strict=True):
             why = answer.reason if isinstance(answer, Refused) else _why_not(answer, arch)

@@ -10,7 +10,7 @@ from argosy.errors import InternalError
 from argosy.ir.module import Module
 from argosy.options import CompileOptions
 from argosy.passes.manager import Phase
-from argosy.targets.base import TARGETS, ArchInfo, Lowered, Target
+from argosy.targets.base import TARGETS, ArchInfo, Lowered, Target, Workshop
 
 __all__ = ["RefTarget"]
 
@@ -43,7 +43,7 @@ class RefTarget(Target):
     def pipeline(self, options: CompileOptions) -> Sequence[Phase]:
         return ()
 
-    def lower(self, module: Module, options: CompileOptions) -> Lowered:
+    def lower(self, module: Module, options: CompileOptions, workshop: Workshop) -> Lowered:
         raise InternalError("the reference has no code")
 
 
