@@ -80,6 +80,35 @@ def test_what_a_variant_needs_is_told(call: Call, tmp_path: Path) -> None:
     assert told["device_memory"] >= 2 * 4 * 1024 * 1024
 
 
+@pytest.mark.parametrize(("least", "said"), [(0, "device memory by the sizes of a run"), (64, "at least 524 kB of")])
+def test_host_steps_are_named_by_what_they_do_and_memory_is_the_least(
+    call: Call, tmp_path: Path, least: int, said: str
+) -> None:
+    def kind(name: str, dtype: int, *dims: str | int) -> onnx.ValueInfoProto:
+        return helper.make_tensor_value_info(name, dtype, dims)
+
+    inputs = [kind("x", TensorProto.FLOAT, "N", 1024), kind("c", TensorProto.COMPLEX128, 2, 3)]
+    outputs = [kind("y", TensorProto.FLOAT, "N", 1024), kind("d", TensorProto.COMPLEX128, 3, 2)]
+    nodes = [helper.make_node("Relu", ["x"], ["y"]), helper.make_node("Transpose", ["c"], ["d"])]
+    graph = helper.make_graph(nodes, "needs", inputs, outputs)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)]), tmp_path / "m.onnx")
+    words = (
+        "compile",
+        tmp_path / "m.onnx",
+        "--gpu-arch",
+        "gfx942",
+        "--dim",
+        f"N={least}..512",
+        "-o",
+        tmp_path / "m.argosy",
+    )
+    text = call(*words).out
+    assert f"gfx942, fp32 needs {said}" in text
+    assert "1 host step (transpose)" in text
+    (variant,) = json.loads(call("list", tmp_path / "m.argosy", "--json").out)["variants"]
+    assert variant["needs"] == {"host_steps": {"transpose": 1}, "device_memory": 8192 * least, "by_size": True}
+
+
 def test_the_memory_of_a_device_is_weights_inputs_and_arena(call: Call, tmp_path: Path) -> None:
     weight = numpy_helper.from_array(np.ones((1024, 512), np.float32), "w")
     kinds = [

@@ -100,6 +100,7 @@ class Requirements(Record, frozen=True):
 class VariantRecord(Record, frozen=True):
     """Code for one kind of machine. `words` tells it to people; see `variant_key` for what identifies it.
 
+    `products` are `name=value` of the hardware that the code was made for: a product, and numbers like `num_cu`.
     `numeric` holds the precision and every option that changes numbers, `dims` the specialised dims by symbol,
     `system` operating system and ABI where the code depends on them. `options` and `provenance` are told only.
     """

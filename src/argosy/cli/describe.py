@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from argosy.artifact.artifact import Artifact
     from argosy.artifact.manifest import ValueInfo, VariantRecord
+    from argosy.artifact.plan import PlanRecord, Step
     from argosy.targets.base import Target
 
 __all__ = [
@@ -86,21 +88,41 @@ def variant_json(artifact: Artifact, variant: VariantRecord) -> dict[str, Any]:
 
 
 def variant_needs(artifact: Artifact, variant: VariantRecord) -> dict[str, Any]:
-    """What a variant does on the host, by op, and the bytes of device memory that a run takes at least, 0 for none."""
-    from argosy.artifact.plan import EvaluateStep, steps_in
+    """What a variant does on the host, by op, and the bytes of device memory that a run takes, 0 for none.
+
+    `by_size` says that it depends on the sizes of a run: then these are the least that one may take.
+    """
+    from argosy.artifact.plan import steps_in
 
     plan = artifact.plan(variant.key)
     host: dict[str, int] = {}
     for step in steps_in(plan.body):
-        if isinstance(step, EvaluateStep):
-            host[step.op] = host.get(step.op, 0) + 1
-    return {"host_steps": dict(sorted(host.items())), "device_memory": variant.requirements.memory}
+        for name in _evaluated(step, plan):
+            host[name] = host.get(name, 0) + 1
+    return {
+        "host_steps": dict(sorted(host.items())),
+        "device_memory": variant.requirements.memory,
+        "by_size": bool(plan.symbols) and any(arena.space == "device" for arena in plan.arenas),
+    }
+
+
+def _evaluated(step: Step, plan: PlanRecord) -> Iterator[str]:
+    """The name of what a step evaluates on the host, if anything: what is fused by the ops in it."""
+    from argosy.artifact.plan import EvaluateStep
+    from argosy.artifact.program import ModuleValue
+
+    if isinstance(step, EvaluateStep):
+        held = [value for value in step.attributes.values() if isinstance(value, ModuleValue)]
+        inner = [each.op for value in held for each in plan.modules[value.index].instructions if each.op != "constant"]
+        yield " and ".join(dict.fromkeys(inner)) if step.op == "fused" else step.op
 
 
 def needs_text(needs: dict[str, Any]) -> str:
     """The same in words: `12.3 MB of device memory, 2 host steps (nonzero, unique)`."""
     memory, host = needs["device_memory"], needs["host_steps"]
-    words = f"{bytes_text(memory)} of device memory, " if memory else ""
+    words = f"{'at least ' if needs['by_size'] else ''}{bytes_text(memory)} of device memory, " if memory else ""
+    if not memory and needs["by_size"]:
+        words = "device memory by the sizes of a run, "
     count = sum(host.values())
     named = ", ".join(name if times == 1 else f"{times} {name}" for name, times in host.items())
     return f"{words}{count} host step{'' if count == 1 else 's'}{f' ({named})' if host else ''}"

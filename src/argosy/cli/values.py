@@ -46,6 +46,8 @@ def _element(item: Any) -> str:
     kind = getattr(item, "dtype", None)
     if kind is not None and kind.kind in "biu":
         return str(item)
+    if kind is not None and kind.kind == "c":
+        return f"{complex(item):.6g}"
     try:
         return f"{float(item):.6g}"
     except TypeError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
@@ -202,6 +203,11 @@ def make_target(name: str, **fields: Any) -> Target:
     if kind is None:
         known = [key for key, _ in TARGETS.items()]
         raise UsageError(f"there is no target {name!r}", hint=did_you_mean(name, known) or f"known: {', '.join(known)}")
+    known = list(inspect.signature(kind).parameters)
+    for given in fields:
+        if given not in known:
+            hint = did_you_mean(given, known) or (f"there are: {', '.join(known)}" if known else "it has none")
+            raise UsageError(f"the target {name} has no field {given!r}", hint=hint)
     try:
         return kind(**fields)
     except TypeError as error:

@@ -103,6 +103,17 @@ def test_products_of_a_net_use_matrix_instructions_and_are_made_again_to_the_sam
     check_made_again(compiled(name), ARCHS[name])
 
 
+@pytest.mark.parametrize("name", ["mi325x", "h200"])
+def test_kernels_for_a_product_are_made_again_to_the_same_bytes(name: str) -> None:
+    """Whose numbers are those of the arch's usual product, and bandwidth is not."""
+    artifact = compiled(name)
+    (variant,) = artifact.variants
+    made = remade_kernels(artifact.program().main, variant)
+    for code in artifact.plan(variant.key).code:
+        entry = code.path.removeprefix("code/").rpartition(".")[0]
+        assert made[entry].code == artifact.entry(variant.key, code.path)
+
+
 def test_two_folders_give_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = []
     for folder in (tmp_path / "one", tmp_path / "two" / "deeper"):

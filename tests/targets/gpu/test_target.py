@@ -38,6 +38,23 @@ def test_every_arch_and_product_makes_a_target(name: str) -> None:
     assert all(number.value > 0 and number.source for number in numbers.values())
 
 
+@pytest.mark.parametrize("name", [*ARCHS, *PRODUCTS])
+def test_a_target_is_made_again_of_what_its_variants_record(name: str) -> None:
+    for given in ({}, {"gpu_num_cu": 16, "gpu_max_threads_per_block": 128}):
+        target = gpu(gpu_arch=name, **given)
+        assert GpuTarget.of(target.arch, target.products).row == target.row
+
+
+def test_targets_of_one_arch_are_told_apart() -> None:
+    """Those of one bandwidth and number of units too: their ranks of kernels differ by the others."""
+    names = ("mi300a", "mi300x", "mi325x")
+    targets = [*(gpu(gpu_arch=name) for name in names), gpu(gpu_arch="mi300x", gpu_num_cu=80)]
+    assert len({target.products for target in targets}) == len(targets)
+    assert [target._words() for target in targets] == [
+        "gfx942 (mi300a)", "gfx942", "gfx942 (mi325x)", "gfx942 (num_cu=80)",
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize("name", FAMILIES)
 def test_a_family_is_a_target_for_each_of_its_archs(name: str) -> None:
     assert [target.arch for target in resolve_targets([name])] == list(FAMILIES[name])
@@ -47,11 +64,12 @@ def test_a_family_is_a_target_for_each_of_its_archs(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_a_refused_arch_says_why(name: str) -> None:
+def test_a_refused_arch_says_why_and_what_to_do(name: str) -> None:
     for make in (lambda: resolve_targets([name]), lambda: gpu(gpu_arch=name)):
         with pytest.raises(UsageError) as caught:
             make()
-        assert REFUSED[name] in str(caught.value)
+        assert REFUSED[name].reason in caught.value.what
+        assert caught.value.hint == REFUSED[name].instead
 
 
 def test_numbers_that_are_given_are_used_and_said() -> None:
@@ -99,7 +117,10 @@ def test_what_is_not_given_comes_from_the_row_or_is_said_to_be_assumed() -> None
         ({"gpu_arch": "gfx942", "gpu_num_cu": 304.0}, "whole number"),
         ({"gpu_num_cu": 304}, "no GPU arch"),
         ({"gpu_arch": "gfx943"}, "gfx942"),
-        ({"gpu_arch": "gfx942", "gpu_cores": 3}, "gpu_cores"),
+        ({"gpu_arch": "gfx942", "gpu_cores": 3}, "'gpu_cores'\n  there are: gpu_arch"),
+        ({"gpu_arch": "gfx942", "gpu_num_cus": 3}, "did you mean 'gpu_num_cu'?"),
+        ({"gpu_arch": "gfx942", "gpu_num_cu": 1 << 31}, f"from 1 to {(1 << 31) - 1}"),
+        ({"gpu_arch": 942}, "gpu_arch is 942, expected a name"),
     ],
 )
 def test_what_is_not_honoured_is_refused_with_what_would_be_used(fields: dict[str, object], said: str) -> None:
@@ -111,7 +132,10 @@ def test_what_is_not_honoured_is_refused_with_what_would_be_used(fields: dict[st
 
 def test_a_limit_may_be_lowered_to_a_wave_and_no_further() -> None:
     assert gpu(gpu_arch="gfx942", gpu_max_threads_per_block=64).row.max_threads_per_block == 64
-    assert gpu(gpu_arch="gfx942", gpu_max_threads_per_cu=512).row.max_threads_per_block == 512
+    lowered = gpu(gpu_arch="gfx942", gpu_max_threads_per_cu=512)
+    assert lowered.row.max_threads_per_block == 512
+    (source,) = (number.source for number in lowered.numbers() if number.name == "max_threads_per_block")
+    assert source == "max_threads_per_cu"
 
 
 def test_without_a_device_everything_that_needs_one_is_one_clear_error() -> None:
@@ -120,6 +144,8 @@ def test_without_a_device_everything_that_needs_one_is_one_clear_error() -> None
     for name in ("copy_to", "copy_from", "allocate", "finish", "get_queue", "wait_for"):
         with pytest.raises(DeviceError, match=f"{name}.*gfx942"):
             getattr(context, name)(object())
+        with pytest.raises(DeviceError, match=f"{name}.*gfx942"):
+            getattr(context, name)(shape=(1, 2))
 
 
 def test_no_driver_is_asked() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import re
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Final
@@ -18,7 +20,8 @@ if TYPE_CHECKING:
 __all__ = ["add_gpu_options", "asked_gpu_options", "with_gpu_options"]
 
 _EVERY: Final = "*"
-_FORMS: Final = "forms: {num_cu:304, num_chiplets:8}, or with several archs ARCH={…} for each"
+_FORMS: Final = "forms: {num_cu:304, num_chiplets:8}; with several archs NAME={…}, NAME={…}, for all *={…}"
+_ENTRY: Final = re.compile(r"\s*(?:([\w.*-]+)\s*=\s*)?(\{[^{}]*\})\s*(,|$)")
 
 
 def add_gpu_options(group: argparse._ArgumentGroup) -> None:
@@ -35,7 +38,7 @@ def add_gpu_options(group: argparse._ArgumentGroup) -> None:
         action="append",
         default=[],
         metavar="J",
-        help="numbers of that GPU in place of the table's: {num_cu:304, num_chiplets:8}; with several, ARCH={…}",
+        help="its numbers in place of the table's: {num_cu:304, num_chiplets:8}; with several, NAME={…}, NAME={…}",
     )
     group.add_argument(
         "--gpu-wavefront-size", type=int, metavar="N", help="threads of a wave; what the toolchain can't do is refused"
@@ -44,15 +47,27 @@ def add_gpu_options(group: argparse._ArgumentGroup) -> None:
 
 def asked_gpu_options(arguments: argparse.Namespace) -> list[str]:
     """The names of those that the command line has."""
-    return [name for name in ("gpu_arch", "gpu_arch_params", "gpu_wavefront_size") if getattr(arguments, name, None)]
+    names = ("gpu_arch", "gpu_arch_params", "gpu_wavefront_size")
+    return [name for name in names if getattr(arguments, name, None) not in (None, [])]
 
 
 @dataclass(frozen=True, slots=True)
 class _Params:
-    """One `--gpu-arch-params`: the numbers, by key, for the arch that `name` names, or for the only one."""
+    """Numbers of one `--gpu-arch-params`, by key, for what `name` names; without a name for the only arch."""
 
     name: str
     numbers: Mapping[str, int]
+
+    def breadth(self, gpu: GpuTarget) -> int:
+        """About how many targets its name means, if it means this one: 1 for a product, 2 for an arch; 0 where not."""
+        from argosy.targets.gpu.arch import FAMILIES
+
+        if self.name in ("", _EVERY):
+            return sys.maxsize - (not self.name)
+        members = FAMILIES.get(self.name, ())
+        if gpu.arch in members:
+            return len(members) + 2
+        return next((breadth for breadth, name in ((2, gpu.arch), (1, gpu.gpu_arch)) if self.name == name), 0)
 
 
 def with_gpu_options(chosen: Sequence[Target], arguments: argparse.Namespace) -> tuple[Target, ...]:
@@ -62,22 +77,22 @@ def with_gpu_options(chosen: Sequence[Target], arguments: argparse.Namespace) ->
     that are none or that aren't honoured.
     """
     asked = asked_gpu_options(arguments)
-    if not asked and arguments.gpu_wavefront_size is None:
+    if not asked:
         return tuple(dict.fromkeys(chosen))
     from argosy.targets.gpu.target import GpuTarget
 
     gpus = [target for target in chosen if isinstance(target, GpuTarget)]
-    if asked and not gpus:
+    if not gpus:
         option = f"--{asked[-1].replace('_', '-')}"
         raise UsageError(f"{option} is given, and no GPU arch", hint="name one by --gpu-arch; argosy arches lists them")
-    params = [_parse(text) for text in arguments.gpu_arch_params]
+    params = [each for text in arguments.gpu_arch_params for each in _parse(text)]
     _check_names(params, gpus)
     wave = arguments.gpu_wavefront_size
     given = {gpu: {"wavefront_size": wave} if wave is not None else {} for gpu in gpus}
     for gpu, numbers in given.items():
-        # What is said of every arch gives way to what is said of this one.
-        for param in sorted(params, key=lambda param: param.name != _EVERY):
-            if param.name in (_EVERY, "", gpu.gpu_arch, gpu.arch):
+        # What is said of many gives way to what is said of fewer.
+        for param in sorted(params, key=lambda param: -param.breadth(gpu)):
+            if param.breadth(gpu):
                 numbers.update(param.numbers)
     found = (
         replace(target, **{f"gpu_{key}": value for key, value in given[target].items()})
@@ -88,21 +103,31 @@ def with_gpu_options(chosen: Sequence[Target], arguments: argparse.Namespace) ->
     return tuple(dict.fromkeys(found))
 
 
-def _parse(text: str) -> _Params:
-    head, brace, rest = text.partition("{")
-    name = head.strip().removesuffix("=").strip()
-    try:
-        numbers = relaxed_object(brace + rest)
-    except ValueError:
-        raise UsageError(f"--gpu-arch-params is {text!r}", hint=_FORMS) from None
-    if head.strip() and not head.strip().endswith("="):
-        raise UsageError(f"--gpu-arch-params is {text!r}", hint=_FORMS)
+def _parse(text: str) -> list[_Params]:
+    """`{…}`, or `NAME={…}, NAME={…}`."""
+    found, place, more = [], 0, ","
+    while more:
+        entry = _ENTRY.match(text, place)
+        try:
+            numbers = relaxed_object(entry[2]) if entry else None
+        except ValueError:
+            numbers = None
+        if entry is None or numbers is None:
+            raise UsageError(f"--gpu-arch-params is {text!r}", hint=_FORMS)
+        _check_keys(numbers)
+        found.append(_Params(entry[1] or "", numbers))
+        place, more = entry.end(), entry[3]
+    return found
+
+
+def _check_keys(numbers: Mapping[str, object]) -> None:
     known = list(_keys())
-    for key in numbers:
+    for key, number in numbers.items():
         if key not in known:
             hint = did_you_mean(key, known) or f"there are: {', '.join(known)}"
             raise UsageError(f"--gpu-arch-params has no {key!r}", hint=hint)
-    return _Params(name, numbers)
+        if number is None:
+            raise UsageError(f"--gpu-arch-params gives no number for {key}", hint="leave it out for the arch's own")
 
 
 def _keys() -> Iterator[str]:
@@ -112,12 +137,12 @@ def _keys() -> Iterator[str]:
 
 
 def _check_names(params: Sequence[_Params], gpus: Sequence[GpuTarget]) -> None:
-    """Each name is one of the archs', and numbers without a name have one arch to go to."""
+    """Each name means one of the archs at least, and numbers without a name have one arch to go to."""
     names = [name for gpu in gpus for name in dict.fromkeys((gpu.gpu_arch, gpu.arch))]
     for param in params:
         if not param.name and len(gpus) > 1:
             archs = ", ".join(gpu.gpu_arch for gpu in gpus)
             raise UsageError(f"--gpu-arch-params does not say which of {archs} it is for", hint=_FORMS)
-        if param.name not in ("", _EVERY, *names):
+        if not any(param.breadth(gpu) for gpu in gpus):
             hint = did_you_mean(param.name, names) or f"asked for: {', '.join(names)}"
             raise UsageError(f"--gpu-arch-params names {param.name!r}, which isn't asked for", hint=hint)

@@ -16,27 +16,27 @@ class CrossCompileContext:
 
     arch: str
 
-    def copy_to(self, *_: object) -> NoReturn:
+    def copy_to(self, *_: object, **__: object) -> NoReturn:
         """Refused: copies to a device."""
         self._refuse("copy_to")
 
-    def copy_from(self, *_: object) -> NoReturn:
+    def copy_from(self, *_: object, **__: object) -> NoReturn:
         """Refused: copies from a device."""
         self._refuse("copy_from")
 
-    def allocate(self, *_: object) -> NoReturn:
+    def allocate(self, *_: object, **__: object) -> NoReturn:
         """Refused: device memory."""
         self._refuse("allocate")
 
-    def finish(self, *_: object) -> NoReturn:
+    def finish(self, *_: object, **__: object) -> NoReturn:
         """Refused: waits until a device has done all."""
         self._refuse("finish")
 
-    def get_queue(self, *_: object) -> NoReturn:
+    def get_queue(self, *_: object, **__: object) -> NoReturn:
         """Refused: the stream of a device."""
         self._refuse("get_queue")
 
-    def wait_for(self, *_: object) -> NoReturn:
+    def wait_for(self, *_: object, **__: object) -> NoReturn:
         """Refused: makes a device wait for a stream."""
         self._refuse("wait_for")
 

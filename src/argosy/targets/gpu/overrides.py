@@ -14,6 +14,8 @@ __all__ = ["Overrides"]
 _COMPUTE_UNITS: Final = 120
 """The documented default of MIGraphX, for an arch of whose products nothing public says how many they have."""
 
+_MOST: Final = (1 << 31) - 1
+
 
 @dataclass(frozen=True, slots=True)
 class Overrides:
@@ -35,14 +37,17 @@ class Overrides:
         Raises UsageError for a number that is none, or that neither the hardware nor the toolchain honours: with the
         one that would be used.
         """
-        self._check_sizes()
+        self._check_sizes(row)
         self._check_wave(row)
         threads = _at_most(row, "max_threads_per_cu", self.max_threads_per_cu, row.max_threads_per_unit)
         block = _at_most(
             row, "max_threads_per_block", self.max_threads_per_block, min(threads, row.max_threads_per_block)
         )
         if block < row.wave_size:
-            raise UsageError(f"{row.name}: max_threads_per_block is {block}, less than one wave of {row.wave_size}")
+            raise UsageError(
+                f"{row.name}: max_threads_per_block is {block}, less than one wave of {row.wave_size}",
+                hint=f"leave it out, or give from {row.wave_size} to {row.max_threads_per_block}",
+            )
         shared = _at_most(
             row, "max_shared_memory_per_block", self.max_shared_memory_per_block, row.shared_memory_per_block
         )
@@ -63,11 +68,14 @@ class Overrides:
         row = self.apply(plain)
         product = plain.product.name or plain.name
         units = product if plain.product.compute_units else "assumed: nothing public says it"
+        lowered = row.max_threads_per_block < plain.max_threads_per_block
+        block = "max_threads_per_cu" if lowered else plain.name
+        block = "given" if self.max_threads_per_block else block
         return (
             Number("num_cu", row.product.compute_units or 0, "given" if self.num_cu else units),
             Number("num_chiplets", row.product.chiplets, "given" if self.num_chiplets else product),
             Number("max_threads_per_cu", row.max_threads_per_unit, _source(self.max_threads_per_cu, plain)),
-            Number("max_threads_per_block", row.max_threads_per_block, _source(self.max_threads_per_block, plain)),
+            Number("max_threads_per_block", row.max_threads_per_block, block),
             Number("wavefront_size", row.wave_size, _source(self.wavefront_size, plain)),
             Number(
                 "max_shared_memory_per_block",
@@ -76,12 +84,16 @@ class Overrides:
             ),
         )
 
-    def _check_sizes(self) -> None:
+    def _check_sizes(self, row: GpuArch) -> None:
         for each in fields(self):
             value = getattr(self, each.name)
             least = 0 if each.name == "wavefront_size" else 1
-            if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < least):
-                raise UsageError(f"{each.name} is {value!r}, expected a whole number from {least} on")
+            if value is None:
+                continue
+            if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= _MOST:
+                raise UsageError(
+                    f"{row.name}: {each.name} is {value!r}, expected a whole number from {least} to {_MOST}"
+                )
 
     def _check_wave(self, row: GpuArch) -> None:
         if self.wavefront_size not in (None, 0, row.wave_size):

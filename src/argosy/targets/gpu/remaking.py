@@ -7,15 +7,13 @@ variant, gives the same text, and the same toolchain the same code.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import dataclass
 
 from argosy.artifact.manifest import VariantRecord
 from argosy.ir.module import Module
 from argosy.options import CompileOptions
 from argosy.passes.bind_dims import BindDims
 from argosy.passes.manager import PassManager, Phase
-from argosy.targets.gpu.overrides import Overrides
 from argosy.targets.gpu.target import GpuTarget
 from argosy.targets.gpu.variant import compiled_variant, gpu_code
 from argosy.toolchains.triton import CompiledKernel, compile_stages
@@ -39,10 +37,7 @@ def remade_kernels(
 
     Raises MissingExtraError without the toolchain. Another version of it, or of us, gives other kernels: compare.
     """
-    numbers = dict(text.split("=", 1) for text in record.products)
-    known = {each.name for each in fields(Overrides)}
-    given: dict[str, Any] = {f"gpu_{name}": int(value) for name, value in numbers.items() if name in known}
-    target = GpuTarget(record.arch, **given)
+    target = GpuTarget.of(record.arch, record.products)
     options = CompileOptions(**record.numeric, jobs=jobs)  # type: ignore[arg-type]
     bind = (Phase("bind", (BindDims.of(record.dims),)),) if record.dims else ()
     piped = PassManager((*bind, *target.pipeline(options))).run(module)

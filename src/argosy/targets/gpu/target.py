@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar, Final
 
 import msgspec
 
@@ -26,6 +26,8 @@ from argosy.toolchains.triton import triton_version
 from argosy.toolchains.triton_crew import TritonCrew
 
 __all__ = ["GpuTarget"]
+
+_PRODUCT: Final = "product"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +53,11 @@ class GpuTarget(Target):
     @classmethod
     def archs(cls) -> Sequence[ArchInfo]:
         built = [ArchInfo(row.name, row.family, row.words, row.tier, _other_names(row)) for row in ARCHS.values()]
-        return (*built, *(ArchInfo(name, "", reason, NOT_BUILT) for name, reason in REFUSED.items()))
+        return (*built, *(ArchInfo(name, "", refusal.reason, NOT_BUILT) for name, refusal in REFUSED.items()))
 
     @classmethod
     def for_arch(cls, arch: str) -> Target | None:
-        if arch in REFUSED:
-            raise UsageError(
-                f"{arch} can't be compiled for: {REFUSED[arch]}", hint="argosy arches lists what there is code for"
-            )
+        _check_refused(arch)
         return cls(arch) if find_gpu(arch) is not None else None
 
     @classmethod
@@ -98,8 +97,8 @@ class GpuTarget(Target):
             "",
             row.vendor,
             row.name,
-            words=f"{row.name}, {options.precision}",
-            products=tuple(f"{number.name}={number.value}" for number in self.numbers()),
+            words=f"{self._words()}, {options.precision}",
+            products=self.products,
             numeric=options.numeric(),
             toolchain={"triton": triton_version()},
             portable=row.portable,
@@ -108,8 +107,36 @@ class GpuTarget(Target):
         record = msgspec.structs.replace(record, key=variant_key(record))
         return Lowered(CompiledVariant(record, made.plan, made.entries), made.lowered.weights, made.lowered.host_steps)
 
+    @property
+    def products(self) -> tuple[str, ...]:
+        """What a variant records of the hardware beside its arch; `of` makes the target again.
+
+        The product, whose bandwidth and peaks rank kernels, and each number.
+        """
+        name = self.row.product.name
+        told = tuple(f"{number.name}={number.value}" for number in self.numbers())
+        return (f"{_PRODUCT}={name}", *told) if name else told
+
+    @classmethod
+    def of(cls, arch: str, products: Sequence[str]) -> GpuTarget:
+        """The target for an arch that has these `products`. Raises UsageError for what this version does not know."""
+        told = dict(text.split("=", 1) for text in products)
+        given: dict[str, Any] = {f"gpu_{name}": int(text) for name, text in told.items() if name != _PRODUCT}
+        return cls(told.get(_PRODUCT, arch), **given)
+
+    def _words(self) -> str:
+        """The arch, and what is not as it is where an arch is named alone."""
+        plain = self._plain_row()
+        extras = [plain.product.name] if plain.product.name != ARCHS[plain.name].product.name else []
+        own = Overrides().numbers(plain)
+        pairs = zip(self.numbers(), own, strict=True)
+        extras += [f"{number.name}={number.value}" for number, usual in pairs if number.value != usual.value]
+        return f"{plain.name} ({', '.join(extras)})" if extras else plain.name
+
     def _plain_row(self) -> GpuArch:
         """The row as the tables have it. Raises UsageError for a name that isn't one arch."""
+        if not isinstance(self.gpu_arch, str):
+            raise UsageError(f"gpu_arch is {self.gpu_arch!r}, expected a name", hint="argosy arches lists them")
         if not self.gpu_arch:
             if self._overrides() != Overrides():
                 raise UsageError("numbers of a GPU are given, and no GPU arch", hint="give gpu_arch too")
@@ -120,9 +147,7 @@ class GpuTarget(Target):
         if self.gpu_arch in FAMILIES:
             members = ", ".join(FAMILIES[self.gpu_arch])
             raise UsageError(f"{self.gpu_arch} is several archs: {members}", hint="make a target for each")
-        reason = REFUSED.get(self.gpu_arch)
-        if reason is not None:
-            raise UsageError(f"{self.gpu_arch} can't be compiled for: {reason}")
+        _check_refused(self.gpu_arch)
         raise UsageError(
             f"there is no GPU arch {self.gpu_arch!r}",
             hint=did_you_mean(self.gpu_arch, [*ARCHS, *PRODUCTS]) or "argosy arches lists them",
@@ -137,6 +162,13 @@ class GpuTarget(Target):
             self.gpu_wavefront_size,
             self.gpu_max_shared_memory_per_block,
         )
+
+
+def _check_refused(arch: str) -> None:
+    """Raise UsageError, with the reason and what to do instead, for an arch that is known and not compiled for."""
+    refusal = REFUSED.get(arch)
+    if refusal is not None:
+        raise UsageError(f"{arch} can't be compiled for: {refusal.reason}", hint=refusal.instead)
 
 
 def _runs_on(row: GpuArch) -> tuple[str, ...]:

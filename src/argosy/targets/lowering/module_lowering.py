@@ -221,7 +221,9 @@ class ModuleLowering(PlanBuffers, ABC):
         if lower_control(self, instruction):
             return
         if not in_memory(instruction):
-            self._evaluate(instruction, [f"{instruction.op.name} has values that are no tensors of known rank"])
+            self._evaluate(
+                instruction, [f"{instruction.op.name} has values that only the host holds: {_host_only(instruction)}"]
+            )
             return
         if self._alias(instruction):
             return
@@ -266,3 +268,9 @@ class ModuleLowering(PlanBuffers, ABC):
                 held = self.raw_memory(kind)
                 self.steps.append(CopyStep(number, held))
             self.settle(instruction.result(index), self._unpacked(instruction, kind, held))
+
+
+def _host_only(instruction: Instruction) -> str:
+    """The types, of an instruction's operands and results, that kernels hold no values of."""
+    kinds = [operand.type for operand in instruction.operands if operand is not None] + [*instruction.types]
+    return ", ".join(dict.fromkeys(str(kind) for kind in kinds if not is_numeric(kind)))
