@@ -28,8 +28,11 @@ from tests.targets.gpu.test_toolchain import MACH
 
 __all__ = ["all_launches", "check_code", "check_matrix", "launches"]
 
-_DOT: Final = re.compile(r"tl\.dot\(\w+(?:\.to\(tl\.(\w+)\))?,")
-_NAMES: Final = {"float16": "fp16", "bfloat16": "bf16", "float32": "fp32", "int8": "int8", "": "fp32"}
+_DOT: Final = re.compile(r"tl\.dot\(\w+(?:\.to\(tl\.(\w+)(?:, bitcast=True)?\))?,")
+_NAMES: Final = {
+    "float16": "fp16", "bfloat16": "bf16", "float32": "fp32", "int8": "int8", "float8e4nv": "fp8", "float8e5": "fp8",
+    "float8e4b8": "fp8", "float8e5b16": "fp8", "": "fp32",
+}  # fmt: skip
 """What arch rows call the operand types of `tl.dot`; recurrent layers, whose operands are float32, convert none."""
 _WIDTHS: Final = {"int32": 4, "int64": 8}
 
