@@ -63,9 +63,12 @@ def _work(connection: Connection, cases: Sequence[C], judge: Callable[[C], Outco
 
 
 def run_cases(
-    cases: Sequence[C], judge: Callable[[C], Outcome], *, workers: int = 2, limit: float = 120.0
+    cases: Sequence[C], judge: Callable[[C], Outcome], *, workers: int = 2, limit: float = 120.0, alone: bool = False
 ) -> Iterator[Outcome]:
-    """The outcomes of all cases, as they come. A case that takes longer than `limit` seconds has failed."""
+    """The outcomes of all cases, as they come. A case that takes longer than `limit` seconds has failed.
+
+    With `alone` each case has a process of its own, which no other case can have left in a bad state.
+    """
     waiting = deque(range(len(cases)))
     crew = [_Worker(cases, judge) for _ in range(min(workers, len(cases)))]
     try:
@@ -79,7 +82,7 @@ def run_cases(
                 if outcome is None:
                     continue
                 yield outcome
-                if crew[position].index is not None:  # it hangs or is dead
+                if crew[position].index is not None or (alone and waiting):  # it hangs or is dead, or was for one case
                     crew[position].end()
                     crew[position] = _Worker(cases, judge)
                 if waiting:

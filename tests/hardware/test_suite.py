@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from unittest import mock
 
@@ -16,6 +17,8 @@ from argosy.runtime.devices import gpu
 from argosy.runtime.gpu import fitting
 from argosy.targets.gpu import variant
 from tests.conformance.cases import Case, find_case
+from tests.conformance.judge import Outcome
+from tests.conformance.pool import run_cases
 from tests.conformance.runners import SessionRunner
 from tests.hardware import kernels_first
 from tests.hardware.__main__ import main
@@ -93,4 +96,24 @@ def test_the_command_counts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert (found["cases"], found["passed"]) == (6, {"strict": 4, "in all": 5})
     assert found["passed by kind"] == {"node": 4, "simple": 1}
     assert list(found["failures"]) == [HOPELESS]
+    assert found["passed only alone"] == []
     assert main([*run, "--at-least-strict", "5"]) == main([*run, "--at-least", "6"]) == 1
+
+
+@dataclass(frozen=True)
+class Spoils:
+    """The second case of a process fails, whatever it is."""
+
+    seen: list[str]
+
+    def __call__(self, case: Case) -> Outcome:
+        self.seen.append(case.id)
+        return Outcome(case.id, "" if len(self.seen) == 1 else "the device was left in a bad state", 0.0)
+
+
+def test_no_case_suffers_from_another_where_each_is_alone() -> None:
+    names = ("node/test_add", "node/test_sub", "node/test_mul", "node/test_div")
+    together = [outcome.passed for outcome in run_cases(cases(*names), Spoils([]), workers=1)]
+    assert together == [True, False, False, False]
+    alone = {outcome.id: outcome.passed for outcome in run_cases(cases(*names), Spoils([]), workers=2, alone=True)}
+    assert alone == dict.fromkeys(names, True)
