@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -29,7 +29,7 @@ from argosy.targets.gpu.codegen.kernel import Kernel
 from argosy.targets.gpu.codegen.sub_byte import pack_kernel, unpack_kernel
 from argosy.targets.gpu.codegen.turns import element_kernel, length_kernel
 from argosy.targets.gpu.draft import Draft, Place
-from argosy.targets.gpu.problem import problem_of, solutions_of, wanted_order
+from argosy.targets.gpu.problem import Problems
 from argosy.targets.gpu.solution import Order, Problem, Solution
 from argosy.targets.lowering.accesses import DeclinedError
 from argosy.targets.lowering.control import Turn
@@ -78,6 +78,7 @@ class _Lowering(ModuleLowering):
         self._refused = refused
         self._spilled = spilled
         self._may_spill = SPILLS[-1]
+        self._problems = Problems(arch, options)
         self._places: dict[Value, list[Place]] = {}
         self._kernels: dict[str, Kernel] = {}
 
@@ -155,15 +156,17 @@ class _Lowering(ModuleLowering):
 
     def lower_op(self, instruction: Instruction) -> Sequence[str] | None:
         reasons: list[str] = []
-        for solution in solutions_of(instruction):
-            draft = self._attempt(solution, instruction, reasons)
+        problem = self._problem(instruction)
+        for solution in self._problems.solutions(instruction):
+            draft = self._attempt(solution, problem, instruction, reasons)
             if draft is not None:
                 self._commit(draft)
                 return None
         return reasons
 
-    def _attempt(self, solution: Solution, instruction: Instruction, reasons: list[str]) -> Draft | None:
-        problem = self._problem(instruction)
+    def _attempt(
+        self, solution: Solution, problem: Problem, instruction: Instruction, reasons: list[str]
+    ) -> Draft | None:
         if why := solution.applies(problem):
             reasons.append(f"{solution.name}: {why}")
             return None
@@ -200,13 +203,13 @@ class _Lowering(ModuleLowering):
 
     def _problem(self, instruction: Instruction) -> Problem:
         orders = tuple(self._places[operand][0].order for operand in instruction.operands if operand is not None)
-        problem = problem_of(instruction, self._arch, self.options, orders)
-        return replace(problem, order=self._wanted(instruction.result())) if len(instruction.types) == 1 else problem
+        wanted = self._wanted(instruction.result()) if len(instruction.types) == 1 else None
+        return self._problems.of(instruction, orders, wanted)
 
     def _wanted(self, value: Value) -> Order:
         if value in self.results:
             return None
-        return wanted_order(value, self.readers, self._arch, self.options)
+        return self._problems.wanted_order(value, self.readers)
 
     def _commit(self, draft: Draft) -> None:
         for kernel in draft.kernels:
