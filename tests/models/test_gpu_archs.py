@@ -3,11 +3,12 @@
 The tests are in order of what they tell, so that a run that is cut short says most: an arch of each family first, then
 the other archs, then float32, then the models of the nightly set. On a machine of many cores:
 
-    ARGOSY_ARCH_REPORT=archs.jsonl pytest -m nightly -n 16 --maxschedchunk=1 tests/models/test_gpu_archs.py
+    ARGOSY_ARCH_REPORT=archs.jsonl pytest -m nightly -n 32 --maxschedchunk=1 tests/models/test_gpu_archs.py
 
 ARGOSY_ARCH_REPORT names a file that gets a line of JSON for each test as it ends: model, arch, precision; kernels,
 launches of a run and at load, matrix instructions by their names, registers in memory by kernel, why kernels were not
-taken; seconds, those of CPU, and the error. `python -m benchmarks.gpu.archs FILE` sums it up.
+taken; seconds, those of CPU, and the error. What an earlier run wrote there as good is skipped, so that one run goes on
+where another was cut short. `python -m benchmarks.gpu.archs FILE` sums it up.
 """
 
 from __future__ import annotations
@@ -68,6 +69,18 @@ FIRST: Final = (
 )  # fmt: skip
 
 
+REPORT: Final = os.environ.get("ARGOSY_ARCH_REPORT", "")  # noqa: TID251 - for this test alone
+
+
+@functools.cache
+def found_good() -> frozenset[tuple[str, str, str]]:
+    """What an earlier run reported as good, by model, arch and precision."""
+    if not REPORT or not Path(REPORT).is_file():
+        return frozenset()
+    lines = [json.loads(text) for text in Path(REPORT).read_text(encoding="utf-8").splitlines()]
+    return frozenset((line["model"], line["arch"], line["precision"]) for line in lines if not line.get("error"))
+
+
 def names(which: str) -> list[str]:
     """The real models of a set, but those that take strings: values of the host alone, so never strict."""
     return [model.id for model in real.models(which) if all(each.dtype != "string" for each in model.inputs)]
@@ -98,6 +111,8 @@ def module_of(model: str, precision: str) -> Module:
 
 @pytest.mark.parametrize(("model", "arch", "precision"), list(cases()))
 def test_a_model_is_code_for_the_arch(model: str, arch: str, precision: str, request: pytest.FixtureRequest) -> None:
+    if (model, arch, precision) in found_good():
+        pytest.skip("an earlier run reported it as good")
     workers = getattr(request.config, "workerinput", {}).get("workercount", 1)
     options = CompileOptions(precision=precision, strict=True, jobs=max(usable_cores() // workers, 1))
     module = module_of(model, precision)
@@ -161,10 +176,9 @@ def reported(model: str, arch: str, precision: str) -> Iterator[dict[str, Any]]:
         line["refused"] = [text for text in kept.texts if "is not taken" in text]
         line["seconds"] = round(time.perf_counter() - before[0], 2)
         line["cpu"] = round(_cpu() - before[1], 2)
-        file = os.environ.get("ARGOSY_ARCH_REPORT")  # noqa: TID251 - for this test alone
-        if file:
-            with Path(file).open("a", encoding="utf-8") as report:
-                report.write(json.dumps(line) + "\n")
+        if REPORT:
+            with Path(REPORT).open("ab", buffering=0) as report:  # one write, so that lines of processes don't mix
+                report.write(json.dumps(line).encode() + b"\n")
 
 
 class _Kept(logging.Handler):
