@@ -20,13 +20,13 @@ def table(lines: list[dict[str, Any]]) -> list[str]:
     groups: defaultdict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
     for line in lines:
         groups[line["precision"], line["arch"]].append(line)
-    said = [f"{'':20} models failed kernels refused spilling matrix    cpu s  instructions"]
+    said = [f"{'':20} models failed kernels refused spilling matrix  seconds  instructions"]
     for (precision, arch), found in groups.items():
         instructions = sorted({name.split(".")[0] for line in found for name in line.get("matrix", {})})
         said.append(
             f"{precision} {arch:15} {len(found):6} {_count(found, 'error'):6} {_sum(found, 'kernels'):7} "
             f"{sum(len(line['refused']) for line in found):7} {sum(len(line.get('spills', ())) for line in found):8} "
-            f"{sum(sum(line.get('matrix', {}).values()) for line in found):6} {_sum(found, 'cpu'):8.0f}  "
+            f"{sum(sum(line.get('matrix', {}).values()) for line in found):6} {_sum(found, 'seconds'):8.0f}  "
             f"{' '.join(instructions)[:120]}"
         )
     said += [

@@ -7,7 +7,7 @@ the other archs, then float32, then the models of the nightly set. On a machine 
 
 ARGOSY_ARCH_REPORT names a file that gets a line of JSON for each test as it ends: model, arch, precision; kernels,
 launches of a run and at load, matrix instructions by their names, registers in memory by kernel, why kernels were not
-taken; seconds, those of CPU, and the error. What an earlier run wrote there as good is skipped, so that one run goes on
+taken; seconds and the error. What an earlier run wrote there as good is skipped, so that one run goes on
 where another was cut short. `python -m benchmarks.gpu.archs FILE` sums it up.
 """
 
@@ -19,7 +19,6 @@ import importlib.util
 import json
 import logging
 import os
-import resource
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -39,6 +38,7 @@ from argosy.targets.gpu.memory import check_memory, device_memory
 from argosy.targets.gpu.pipeline import pipeline
 from argosy.targets.gpu.variant import CompiledModule, compiled_variant, gpu_code
 from argosy.toolchains.triton import CompiledKernel, compile_kernels
+from argosy.toolchains.triton_crew import TritonCrew
 from benchmarks.models import catalog, real
 from tests.models import real_models
 from tests.targets.gpu.code_checks import check_code, check_matrix, launches
@@ -109,15 +109,21 @@ def module_of(model: str, precision: str) -> Module:
     return PassManager(tuple(pipeline(CompileOptions(precision=precision)))).run(program.main)
 
 
+@pytest.fixture(scope="session")
+def crew(request: pytest.FixtureRequest) -> Iterator[TritonCrew]:
+    """Triton's processes, for all tests of a worker: its share of the cores."""
+    workers = getattr(request.config, "workerinput", {}).get("workercount", 1)
+    with TritonCrew(max(usable_cores() // workers, 1)) as made:
+        yield made
+
+
 @pytest.mark.parametrize(("model", "arch", "precision"), list(cases()))
-def test_a_model_is_code_for_the_arch(model: str, arch: str, precision: str, request: pytest.FixtureRequest) -> None:
+def test_a_model_is_code_for_the_arch(model: str, arch: str, precision: str, crew: TritonCrew) -> None:
     if (model, arch, precision) in found_good():
         pytest.skip("an earlier run reported it as good")
-    workers = getattr(request.config, "workerinput", {}).get("workercount", 1)
-    options = CompileOptions(precision=precision, strict=True, jobs=max(usable_cores() // workers, 1))
     module = module_of(model, precision)
     with reported(model, arch, precision) as line:
-        made = compiled_variant(module, ARCHS[arch], options)
+        made = compiled_variant(module, ARCHS[arch], CompileOptions(precision=precision, strict=True), crew)
         check_memory(device_memory(made.plan), ARCHS[arch], strict=True)
         line.update(described(made))
         facts = check_code(made.plan, made.entries.__getitem__, ARCHS[arch])
@@ -162,7 +168,7 @@ def reported(model: str, arch: str, precision: str) -> Iterator[dict[str, Any]]:
     line: dict[str, Any] = {"model": model, "arch": arch, "precision": precision}
     kept = _Kept()
     log = logging.getLogger("argosy.gpu")
-    before, level = (time.perf_counter(), _cpu()), log.level
+    before, level = time.perf_counter(), log.level
     log.addHandler(kept)
     log.setLevel(logging.INFO)
     try:
@@ -174,8 +180,7 @@ def reported(model: str, arch: str, precision: str) -> Iterator[dict[str, Any]]:
         log.removeHandler(kept)
         log.setLevel(level)
         line["refused"] = [text for text in kept.texts if "is not taken" in text]
-        line["seconds"] = round(time.perf_counter() - before[0], 2)
-        line["cpu"] = round(_cpu() - before[1], 2)
+        line["seconds"] = round(time.perf_counter() - before, 2)
         if REPORT:
             with Path(REPORT).open("ab", buffering=0) as report:  # one write, so that lines of processes don't mix
                 report.write(json.dumps(line).encode() + b"\n")
@@ -188,9 +193,3 @@ class _Kept(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         self.texts.append(record.getMessage())
-
-
-def _cpu() -> float:
-    """Seconds of CPU of this process and of those that it started and that have ended."""
-    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(each.ru_utime + each.ru_stime for each in used)
