@@ -12,7 +12,14 @@ from argosy.ir.dtype import STRING, dtype_of
 from argosy.ir.types import MapType, OptionalType, SequenceType, TensorType, Type
 from argosy.registry import did_you_mean
 
-__all__ = ["check_inputs"]
+__all__ = ["DenseArray", "check_inputs"]
+
+
+class DenseArray:
+    """A dense tensor that the runtime itself made, on some device: its `dtype` and `shape` are as numpy's."""
+
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
 
 
 def check_inputs(given: Mapping[str, Any], expected: Mapping[str, Type]) -> list[Any]:
@@ -75,7 +82,7 @@ def _entry(value: Any, kind: MapType, where: str) -> Any:
 def _fits_at_once(value: Any, kind: Type) -> bool:
     """Whether it takes no closer look to see that a value is what is expected: the usual case, and a quick answer."""
     return (
-        isinstance(value, np.ndarray)
+        isinstance(value, (np.ndarray, DenseArray))
         and isinstance(kind, TensorType)
         and value.dtype is kind.dtype.numpy
         and value.shape == kind.dims

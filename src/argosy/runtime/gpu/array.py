@@ -13,6 +13,7 @@ from argosy.errors import UsageError
 from argosy.runtime.gpu import dlpack
 from argosy.runtime.gpu.device import Device, open_device
 from argosy.runtime.gpu.discovery import devices
+from argosy.runtime.inputs import DenseArray
 
 __all__ = ["DeviceArray", "device_array", "follow"]
 
@@ -21,7 +22,7 @@ _LEGACY = 1
 """The stream in whose order a producer is asked to be ready: CUDA's default one (DLPack, Python specification)."""
 
 
-class DeviceArray:
+class DeviceArray(DenseArray):
     """A dense tensor in the memory of a GPU. `numpy` copies it to the host; other libraries take it by DLPack.
 
     `owner` is what keeps the memory. Who reads it on a stream of their own keeps the array until that is done. `stream`

@@ -7,9 +7,11 @@ consumer renames it `used_dltensor` and then calls the deleter.
 from __future__ import annotations
 
 import ctypes
+import struct
 from collections.abc import Sequence
 from ctypes import c_int32, c_int64, c_uint8, c_uint16, c_uint64, c_void_p
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, ClassVar, Final
 
 import ml_dtypes
@@ -34,6 +36,8 @@ class _Tensor(ctypes.Structure):
     ]  # fmt: skip
 
 
+_TENSOR: Final = struct.Struct("=QiiiBBHQQQ")
+"""The same structure, read at once: it has no gaps where pointers have 8 bytes."""
 _Deleter = ctypes.CFUNCTYPE(None, c_void_p)
 
 
@@ -82,8 +86,8 @@ def is_on_gpu(value: Any) -> bool:
 
 def exported(device: tuple[int, int], address: int, shape: Sequence[int], dtype: np.dtype[Any], owner: Any) -> Any:
     """A capsule; `owner` stays as long as a consumer needs it."""
-    sizes = (c_int64 * max(len(shape), 1))(*shape)
-    strides = (c_int64 * max(len(shape), 1))(*_strides(shape))
+    numbers = _numbers(max(len(shape), 1))
+    sizes, strides = numbers(*shape), numbers(*_strides(shape))
     code = _BFLOAT if dtype == ml_dtypes.bfloat16 else _CODES.get(dtype.kind)
     if code is None:
         raise BufferError(f"DLPack has no element type {dtype}")
@@ -97,16 +101,23 @@ def exported(device: tuple[int, int], address: int, shape: Sequence[int], dtype:
 
 def imported(capsule: Any, where: str = "") -> View:
     """What a capsule holds. It stays the capsule's: whoever keeps that keeps the memory."""
-    tensor = _Managed.from_address(_pointer(capsule, _NAME)).tensor
-    shape = tuple(tensor.shape[axis] for axis in range(tensor.ndim))
-    if tensor.strides:
-        check_dense(shape, [tensor.strides[axis] for axis in range(tensor.ndim)], where)
-    return View((tensor.data or 0) + tensor.byte_offset, shape, _dtype(tensor, where))
+    place = _pointer(capsule, _NAME)
+    data, _, _, axes, code, bits, lanes, sizes, steps, offset = _TENSOR.unpack(ctypes.string_at(place, _TENSOR.size))
+    shape = struct.unpack(f"={axes}q", ctypes.string_at(sizes, 8 * axes)) if axes else ()
+    if steps and axes:
+        check_dense(shape, struct.unpack(f"={axes}q", ctypes.string_at(steps, 8 * axes)), where)
+    return View(data + offset, shape, _dtype(code, bits, lanes, where))
+
+
+@lru_cache(maxsize=64)
+def _numbers(count: int) -> Any:
+    """An array type, kept: ctypes forgets, and makes anew, those that nobody holds."""
+    return c_int64 * count
 
 
 def check_dense(shape: Sequence[int], strides: Sequence[int], where: str) -> None:
     """Raise UsageError where elements are not one after the other. `strides` are in elements; none is dense."""
-    if not strides or 0 in shape:
+    if not strides or 0 in shape or tuple(strides) == tuple(_strides(shape)):
         return
     for size, stride, dense in zip(shape, strides, _strides(shape), strict=True):
         if size != 1 and stride != dense:
@@ -125,10 +136,11 @@ def _strides(shape: Sequence[int]) -> list[int]:
     return strides[::-1]
 
 
-def _dtype(tensor: _Tensor, where: str) -> np.dtype[Any]:
-    if tensor.lanes == 1 and (tensor.code, tensor.bits) == (_BFLOAT, 16):
+@lru_cache(maxsize=64)
+def _dtype(code: int, bits: int, lanes: int, where: str) -> np.dtype[Any]:
+    if lanes == 1 and (code, bits) == (_BFLOAT, 16):
         return np.dtype(ml_dtypes.bfloat16)
-    kind = next((kind for kind, code in _CODES.items() if code == tensor.code), "")
-    if tensor.lanes != 1 or tensor.bits % 8 or not kind:
-        raise UsageError(f"DLPack's element type {tensor.code} of {tensor.bits} bits is unknown here", where=where)
-    return np.dtype(f"{kind}{tensor.bits // 8}")
+    kind = next((kind for kind, number in _CODES.items() if number == code), "")
+    if lanes != 1 or bits % 8 or not kind:
+        raise UsageError(f"DLPack's element type {code} of {bits} bits is unknown here", where=where)
+    return np.dtype(f"{kind}{bits // 8}")

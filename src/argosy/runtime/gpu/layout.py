@@ -11,6 +11,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
@@ -177,7 +178,7 @@ class DeviceFrame:
     """A layout in the arena of a workspace. `values` are those that a run begins with, by buffer.
 
     `warm` are the rows of launches that have been done, for what is captured must have been loaded before; `whole` is
-    the graph of a whole run.
+    the graph of a whole run, `replay` the work of runs on arrays of the device.
     """
 
     def __init__(
@@ -194,6 +195,7 @@ class DeviceFrame:
         self._arena = workspace.arena
         self._graphs: dict[int, int] = {}
         self.whole: int | None = None
+        self.replay: Any = None
         self._scratch: list[int] = []
         self.warm: set[int] = set()
 
@@ -210,14 +212,17 @@ class DeviceFrame:
         self.device.fill(self._scratch[-1], size, self.stream)
         return self._scratch[-1]
 
-    def bind(self, steps: Sequence[LaunchStep]) -> list[Bound]:
-        """Fixed launches with their places in this frame. Their scratch memory lives as long as it."""
+    def bind(self, steps: Sequence[LaunchStep], places: Mapping[int, int] = MappingProxyType({})) -> list[Bound]:
+        """Fixed launches with their places in this frame, but for roots in `places`, which lie there.
+
+        Their scratch memory lives as long as the frame.
+        """
         symbols, before = self.layout.symbols, len(self._scratch)
         try:
             bound = [
                 bind_launch(
                     step, self._holdings.functions[step.code, step.entry], self.table, symbols,
-                    lambda buffer: self.locate(buffer, symbols), self.scratch, self.faults,
+                    lambda buffer: places.get(buffer) or self.locate(buffer, symbols), self.scratch, self.faults,
                 )
                 for step in steps
             ]  # fmt: skip
@@ -272,6 +277,8 @@ class DeviceFrame:
 
     def end(self) -> None:
         """Give graphs and scratch memory back."""
+        if self.replay is not None:
+            self.replay.end()
         for graph in (*self._graphs.values(), *(() if self.whole is None else (self.whole,))):
             self.device.destroy_graph(graph)
         for address in self._scratch:
