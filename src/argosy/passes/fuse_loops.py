@@ -66,13 +66,17 @@ class _Group:
 @register_pass
 @dataclass(frozen=True, slots=True)
 class FuseLoops:
-    """Replace groups of instructions by `fused` ops, each of which becomes one kernel."""
+    """Replace groups of instructions by `fused` ops, each of which becomes one kernel.
+
+    Weights of products stay in codes where those stand for float32; with `short_codes`, for short floats as well.
+    """
 
     name = "fuse_loops"
     elementwise: frozenset[str] = ELEMENTWISE
     views: frozenset[str] = VIEWS
     anchors: frozenset[str] = ANCHORS
     rows: bool = False
+    short_codes: bool = False
 
     def run(self, module: Module, context: PassContext) -> Module:
         """The module with its kernels fused; bodies of control ops too."""
@@ -85,7 +89,7 @@ class FuseLoops:
         """The group of every root."""
         results = {value.instruction for value in module.results}
         apart = _defining(module)
-        steady = _steady(module)
+        steady = _steady(module, short=self.short_codes)
         attentions = {attention.product: attention.inner for attention in find_attentions(module)}
         rows = find_rows(module) if self.rows else {}
         inner = {root: own for root, own in rows.items() if not own & set().union(*attentions.values())}
@@ -215,14 +219,14 @@ def _defining(module: Module) -> set[Instruction]:
     return found
 
 
-def _steady(module: Module) -> set[Instruction]:
+def _steady(module: Module, *, short: bool) -> set[Instruction]:
     """Element-wise work on constants alone that does not make them much larger.
 
     It is the same in every run. Apart from what changes, it can be done once; within a kernel it would be done
     for every element of every run. The dequantisation of the weights of a product is not of it: they may stay in codes.
     """
     products = [i.operands[1] for i in module.instructions if isinstance(i.op, Dot) and i.operands[1] is not None]
-    weights = {found.instruction for found in map(dequantized_matrix, products) if found is not None}
+    weights = {coded.instruction for each in products if (coded := dequantized_matrix(each, short=short)) is not None}
     constant: set[Instruction] = set()
     found: set[Instruction] = set()
     for instruction in module.instructions:

@@ -3,9 +3,9 @@
     dot(a, b) = dot[float32](convert(a), convert(b))
 
 So weights are stored short, and so is what lies between products where nothing else reads it; with `weights_only`
-that stays as it is. Weights of a product that are dequantised from 8 bits or fewer stay as they come. Softmax, the
-moments of norms, exponentials, powers and reductions are no products: their error would grow with the type's. Inputs
-and outputs keep their types.
+that stays as it is. Weights of a product that are dequantised from 8 bits or fewer stay as they come, or with `codes`
+stand for short floats. Softmax, the moments of norms, exponentials, powers and reductions are no products: their error
+would grow with the type's. Inputs and outputs keep their types.
 """
 
 from __future__ import annotations
@@ -14,12 +14,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from argosy.errors import InternalError
 from argosy.ir.builder import Builder
 from argosy.ir.dtype import FLOAT32, DType, dtype
 from argosy.ir.module import Constant, Instruction, Module, Value
 from argosy.ir.types import TensorType
 from argosy.ops.convolution import Conv
 from argosy.ops.matmul import Dot
+from argosy.ops.quantize import Dequantize
 from argosy.passes.manager import PassContext, register_pass
 from argosy.rewrite.codes import dequantized_matrix
 from argosy.rewrite.rebuild import Change, transform
@@ -37,6 +39,7 @@ class LowerPrecision:
     name = "lower_precision"
     element: str = "bfloat16"
     weights_only: bool = False
+    codes: bool = False
 
     def run(self, module: Module, context: PassContext) -> Module:
         """The module with its products of float32 as products of the short float."""
@@ -60,11 +63,17 @@ class LowerPrecision:
         op, operands = instruction.op, list(instruction.operands)
         if not isinstance(op, (Dot, Conv)):
             return None
-        if isinstance(op, Dot) and operands[1] is not None and _stays_in_codes(operands[1], steady):
+        coded = isinstance(op, Dot) and operands[1] is not None and _stays_in_codes(operands[1], steady)
+        if coded and not self.codes:
             return None
         for place, value in enumerate(operands[:2]):
+            if coded and value is not None and value.dtype is kind:
+                continue
             if value is None or not isinstance(value.type, TensorType) or value.dtype is not FLOAT32:
                 return None
+            if coded and place == 1:
+                operands[place] = _in_codes(build, value, kind)
+                continue
             weight = isinstance(value.instruction.op, Constant) or value.instruction in steady
             if weight or not self.weights_only:
                 operands[place] = _short(build, value, kind)
@@ -80,6 +89,17 @@ def _short(build: Builder, value: Value, kind: DType) -> Value:
     if made.op.name not in _VIEWS or source is None or source.dtype is not FLOAT32:
         return build.convert(value, kind)
     return build.add_all(made.op, _short(build, source, kind), *made.operands[1:], source=made.source)[value.index]
+
+
+def _in_codes(build: Builder, value: Value, kind: DType) -> Value:
+    """A dequantised matrix, turned over or not, as one of the short float."""
+    made = value.instruction
+    if isinstance(made.op, Dequantize):
+        return build.add(replace(made.op, dtype=kind), *made.operands, source=made.source)
+    source = made.operands[0]
+    if source is None:
+        raise InternalError(f"{made.op.name} has no operand")
+    return build.add(made.op, _in_codes(build, source, kind), source=made.source)
 
 
 def _stays_in_codes(weights: Value, steady: set[Instruction]) -> bool:

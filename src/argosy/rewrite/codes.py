@@ -257,13 +257,16 @@ def _axis_of(zero: Value, rank: int) -> int | None:
     return axes[0] if len(axes) == 1 and axes[0] >= 0 else None
 
 
-def dequantized_matrix(value: Value) -> DequantizedMatrix | None:
-    """How a matrix of float32 comes from codes of at most 8 bits, turned over or not; None where it does not."""
+def dequantized_matrix(value: Value, *, short: bool = False) -> DequantizedMatrix | None:
+    """How a matrix of float32 comes from codes of at most 8 bits, turned over or not; None where it does not.
+
+    With `short`, a matrix of float16 or bfloat16 as well.
+    """
     instruction, turned = value.instruction, False
     while isinstance(instruction.op, Transpose) and instruction.operands[0] is not None:
         instruction, turned = instruction.operands[0].instruction, not turned
     op = instruction.op
-    if not isinstance(op, Dequantize) or op.dtype is not FLOAT32:
+    if not isinstance(op, Dequantize) or not (op.dtype is FLOAT32 or (short and op.dtype.bits == 2 * _BYTE)):
         return None
     codes, scale, zero = (*instruction.operands, None)[:3]
     if codes is None or scale is None or codes.dtype.bits > _BYTE or not codes.dtype.is_integer or codes.rank != 2:

@@ -130,6 +130,13 @@ class Draft:
         self.found.setdefault(value, []).append(Place(number, order))
         return number
 
+    def prepared(self, kernel: Kernel, reads: Sequence[int], kind: TensorType) -> int:
+        """A buffer that a kernel makes from weights alone, once, at load."""
+        number = self.lowering.kept(kind)
+        self.made.append(number)
+        self.before.append(self._step(kernel, reads, [number]))
+        return number
+
     def result(self, index: int = 0, order: Order = None) -> int:
         """The buffer of a result."""
         if index not in self.results:

@@ -37,9 +37,9 @@ def pipeline(options: CompileOptions) -> Sequence[Phase]:
     if options.accuracy != "exact":
         phases.append(Phase("weights", (FoldScales(),)))
     if options.precision in _SHORT:
-        lower = LowerPrecision(_SHORT[options.precision], weights_only=False)
+        lower = LowerPrecision(_SHORT[options.precision], codes=True)
         phases.append(Phase("short", (lower, FoldConstants(dequantizes=True), EliminateCommon())))
-    fuse = Phase("fuse", (FuseLoops(rows=True),))
+    fuse = Phase("fuse", (FuseLoops(rows=True, short_codes=True),))
     if options.precision not in _SHORT:
         return (*phases, fuse)
     return (*phases, fuse, Phase("stores", (StoreShort(_SHORT[options.precision]),)))

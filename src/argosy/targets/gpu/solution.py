@@ -58,6 +58,10 @@ class Steps(Protocol):
         """Parameter `index` in another order of its axes: made at load from a weight, else by a kernel of its own."""
         ...
 
+    def prepared(self, kernel: Kernel, reads: Sequence[int], kind: TensorType) -> int:
+        """A buffer that a kernel makes from weights alone, once, at load."""
+        ...
+
     def result(self, index: int = 0, order: Order = None) -> int:
         """The buffer of a result, whose axes lie in an order."""
         ...

@@ -9,52 +9,24 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from argosy.ir import dim as dims
-from argosy.ir.access import Access, axis_index
-from argosy.ir.dim import DimLike, Symbol, ceildiv, symbol_dim
-from argosy.ir.module import Instruction, Module, Value
+from argosy.ir.dim import DimLike, ceildiv
+from argosy.ir.module import Instruction, Module
 from argosy.ops.shapes import product
 from argosy.targets.gpu.codegen import scalar
+from argosy.targets.gpu.codegen.coded import CodedRight
+from argosy.targets.gpu.codegen.coded_step import coded_step
+from argosy.targets.gpu.codegen.dot_shape import operand_access, shape_of
 from argosy.targets.gpu.codegen.kernel import Kernel, KernelWriter, Launch
 from argosy.targets.gpu.codegen.loops import decompose
 from argosy.targets.gpu.codegen.operands import MatrixWay, multiply
 from argosy.targets.gpu.codegen.summing import Tile, finish, part_range
 from argosy.targets.gpu.codegen.text import axis_name
-from argosy.targets.lowering.accesses import DeclinedError, axes_access, present
+from argosy.targets.lowering.accesses import DeclinedError, present
 
-__all__ = ["DotShape", "Tile", "dot_kernel", "shape_of"]
+__all__ = ["dot_kernel"]
 
 Order = tuple[int, ...] | None
-
-
-@dataclass(frozen=True, slots=True)
-class DotShape:
-    """A product as loops: over batch axes, rows, columns and the inner axis. Axes are those of the result."""
-
-    batch: tuple[DimLike, ...]
-    rows: DimLike
-    columns: DimLike
-    inner: DimLike
-    row_axis: int | None
-    column_axis: int | None
-
-
-def shape_of(anchor: Instruction) -> DotShape:
-    """The loops of a `dot`; an operand of rank 1 has no axis in the result."""
-    left, right, result = present(anchor, 0), present(anchor, 1), anchor.result()
-    rows = None if left.rank == 1 else result.rank - 1 - (right.rank > 1)
-    columns = None if right.rank == 1 else result.rank - 1
-    batch = result.rank - (rows is not None) - (columns is not None)
-    return DotShape(
-        result.shape[:batch],
-        1 if rows is None else result.shape[rows],
-        1 if columns is None else result.shape[columns],
-        left.shape[-1],
-        rows,
-        columns,
-    )
 
 
 def dot_kernel(
@@ -66,11 +38,13 @@ def dot_kernel(
     way: MatrixWay | None,
     weights: Sequence[bool] = (),
     *,
+    coded: CodedRight | None = None,
     tf32: bool = False,
 ) -> Kernel:
     """The kernel of a module whose anchor is a `dot`, multiplied in some way, or by hand.
 
-    `weights` says which parameters are the same in every run.
+    `weights` says which parameters are the same in every run. Where the right operand is `coded`, the buffer of the
+    codes holds them packed, and a step is a unit of it.
     """
     left, right, result = present(anchor, 0), present(anchor, 1), anchor.result()
     shape = shape_of(anchor)
@@ -90,7 +64,7 @@ def dot_kernel(
     writer.lanes = (row, column)
     _range(writer, row, "down", high, "[:, None]", shape.rows)
     _range(writer, column, "across", wide, "[None, :]", shape.columns)
-    step = deep if way else 1
+    step = coded.unit if coded else deep if way else 1
     count = ceildiv(shape.inner, step)
     base = ""
     if isinstance(count, int):
@@ -102,22 +76,26 @@ def dot_kernel(
     with loop, elements.scope():
         if not once:
             text.line(f"start = ({base}step) * {step}" if base else f"start = step * {step}")
+        unit = "0" if once else f"{base}step"
         base = "" if once else "start + "
-        if way:
+        if way and coded:
+            coded_step(writer, anchor, coded, way, tile, (row, column), unit, tf32=tf32)
+        elif way:
             _range(writer, "ka", base, deep, "[None, :]", shape.inner, counted=True)
             a_mask = "" if _fills(shape.inner, deep) else "ka_inside"
-            a = way.tile(elements, 0, left, _operand(left, shape, result, "ka"), (high, deep), a_mask, (row, "ka"))
+            at = operand_access(left, shape, result, "ka", left=True)
+            a = way.tile(elements, 0, left, at, (high, deep), a_mask, (row, "ka"))
             _range(writer, "kb", base, deep, "[:, None]", shape.inner, counted=True)
             b_mask = "" if _fills(shape.inner, deep) else "kb_inside"
-            at = _operand(right, shape, result, "kb")
+            at = operand_access(right, shape, result, "kb", left=False)
             b = way.tile(elements, 1, right, at, (deep, wide), b_mask, ("kb", column))
             text.line(f"acc = {multiply(a, b, 'acc', way, deep, tf32=tf32)}")
         else:
             step_name = "0" if once else "start"
             text.derive("ka", step_name)
             text.derive("kb", step_name)
-            a = elements.of(left, _operand(left, shape, result, "ka"))
-            b = elements.of(right, _operand(right, shape, result, "kb"))
+            a = elements.of(left, operand_access(left, shape, result, "ka", left=True))
+            b = elements.of(right, operand_access(right, shape, result, "kb", left=False))
             own = scalar.compute_type(sums)
             text.line(f"acc += {a}.to({own}) * {b}.to({own})")
     finish(writer, mark, tile, sums, result, number, weights)
@@ -160,22 +138,3 @@ def _range(
 def _fills(extent: DimLike, size: int) -> bool:
     """Whether tiles of a size fill an axis."""
     return isinstance(extent, int) and extent % size == 0
-
-
-def _operand(value: Value, shape: DotShape, result: Value, inner: str) -> Access:
-    """How an operand of the product is read, over the axes of the result and the inner axis `inner`."""
-    high = shape.inner - 1 if isinstance(shape.inner, int) else None
-    along: DimLike = symbol_dim(Symbol(f"@{inner}", 0, high)) if shape.inner != 1 else 0
-    left = inner == "ka"
-    if value.rank == 1:
-        return axes_access(result.shape, value.shape, (along,))
-    own = shape.row_axis if left else shape.column_axis
-    place = axis_index(own, result.shape[own]) if own is not None else 0
-    lead: list[DimLike] = []
-    offset = len(shape.batch) - (value.rank - 2)
-    for axis, size in enumerate(value.shape[:-2]):
-        whole = shape.batch[offset + axis]
-        index = axis_index(offset + axis, whole)
-        # Where only the run knows whether an axis repeats, so does its index.
-        lead.append(index if dims.equal(size, whole) else dims.dim_min(index, size - 1))
-    return axes_access(result.shape, value.shape, (*lead, place, along) if left else (*lead, along, place))

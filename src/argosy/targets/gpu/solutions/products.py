@@ -14,16 +14,20 @@ from argosy.ops.shapes import product
 from argosy.targets.gpu.codegen.attention import attention_kernel
 from argosy.targets.gpu.codegen.blocks import at_most, size_hint
 from argosy.targets.gpu.codegen.convolution import conv_kernel, inner_steps, why_no_product
+from argosy.targets.gpu.codegen.dot_shape import shape_of
 from argosy.targets.gpu.codegen.kernel import Kernel
 from argosy.targets.gpu.codegen.operands import MatrixWay, matrix_way
-from argosy.targets.gpu.codegen.product import dot_kernel, shape_of
+from argosy.targets.gpu.codegen.product import dot_kernel
 from argosy.targets.gpu.codegen.summing import Tile
 from argosy.targets.gpu.solution import Order, Problem, Solution, Steps, register_solution
 from argosy.targets.gpu.solutions.tiles import ProductSize, tiles
 from argosy.targets.gpu.solutions.windows import last_channels
 from argosy.targets.lowering.accesses import DeclinedError, present
 
-__all__ = ["FlashAttention", "MatrixConvolution", "MatrixProduct", "launch_product"]
+__all__ = [
+    "FlashAttention", "MatrixConvolution", "MatrixProduct", "launch_product", "product_size", "product_way",
+    "temporaries",
+]  # fmt: skip
 
 
 _COSTLY: Final = frozenset({"erf", "exp", "tanh", "log", "pow", "sin", "cos"})
@@ -42,16 +46,17 @@ def _epilogue(problem: Problem) -> float:
     return 1.0 + others + 3.0 * bool(primitives & _COSTLY)
 
 
-def _way(problem: Problem) -> MatrixWay | None:
+def product_way(problem: Problem) -> MatrixWay | None:
     """How the operands of the anchor are multiplied."""
     anchor = problem.anchor_instruction
     left, right, rough = present(anchor, 0), present(anchor, 1), problem.options.accuracy == "relaxed"
     return matrix_way(left.dtype, right.dtype, anchor.result().dtype, problem.arch, rough=rough)
 
 
-def _sized(
+def product_size(
     problem: Problem, way: MatrixWay, rows: DimLike, columns: DimLike, inner: DimLike, batch: DimLike, taps: int
 ) -> ProductSize:
+    """The product of a problem as its tiles see it."""
     fixed = all(isinstance(size, int) for size in (rows, columns, inner, batch))
     return ProductSize(
         size_hint(rows), size_hint(columns), size_hint(inner), size_hint(batch, 1), way.width, taps,
@@ -59,7 +64,7 @@ def _sized(
     )  # fmt: skip
 
 
-def _temporaries(tile: Tile, kernel: Kernel, sums: DType, steps: Steps) -> list[int]:
+def temporaries(tile: Tile, kernel: Kernel, sums: DType, steps: Steps) -> list[int]:
     """The buffer for the parts of split sums."""
     if tile.splits == 1:
         return []
@@ -73,12 +78,12 @@ def launch_product(
 
     `weights` says which of its parameters are the same in every run.
     """
-    way = _way(problem)
+    way = product_way(problem)
     kernel = dot_kernel(
         problem.module, problem.anchor_instruction, problem.orders, problem.order, config, way, weights,
         tf32=problem.options.allow_tf32,
     )  # fmt: skip
-    extra = [] if way is None else _temporaries(config, kernel, way.sums, steps)
+    extra = [] if way is None else temporaries(config, kernel, way.sums, steps)
     steps.launch(kernel, reads, [*extra, result])
 
 
@@ -95,15 +100,15 @@ class MatrixProduct(Solution):
 
     def configs(self, problem: Problem) -> Sequence[Any]:
         anchor = problem.anchor_instruction
-        shape, way = shape_of(anchor), _way(problem)
+        shape, way = shape_of(anchor), product_way(problem)
         if way is None:
             high, wide = max(at_most(shape.rows, 32), 1), max(at_most(shape.columns, 64), 1)
             return (Tile(high, wide, 1, 4 if high * wide >= 512 else 1, 1),)
-        size = _sized(problem, way, shape.rows, shape.columns, shape.inner, product(shape.batch), 1)
+        size = product_size(problem, way, shape.rows, shape.columns, shape.inner, product(shape.batch), 1)
         return tiles(size, problem.arch)
 
     def lower(self, problem: Problem, config: Any, steps: Steps) -> None:
-        way, right = _way(problem), present(problem.anchor_instruction, 1)
+        way, right = product_way(problem), present(problem.anchor_instruction, 1)
         orders = list(problem.orders)
         reads: list[int] = []
         for place, parameter in enumerate(problem.module.parameters):
@@ -126,7 +131,7 @@ class MatrixConvolution(Solution):
     anchors: ClassVar = frozenset({"conv", "conv_transpose"})
 
     def applies(self, problem: Problem) -> str:
-        return why_no_product(problem.anchor_instruction, _way(problem))
+        return why_no_product(problem.anchor_instruction, product_way(problem))
 
     def prefers(self, problem: Problem, index: int) -> Order:
         return last_channels(problem, index)
@@ -139,15 +144,15 @@ class MatrixConvolution(Solution):
         channels, columns = size_hint(x.shape[1]) // group, size_hint(result.shape[1]) // group
         taps = size_hint(product(weight.shape[2:]))
         apart = inner_steps(weight.shape[2:], channels, 1 << 30) == taps  # not one step over all
-        way = _way(problem)
+        way = product_way(problem)
         if way is None:
             return ()
-        size = _sized(problem, way, rows, columns, channels * taps, group, taps if apart else 1)
+        size = product_size(problem, way, rows, columns, channels * taps, group, taps if apart else 1)
         return tiles(size, problem.arch)
 
     def lower(self, problem: Problem, config: Any, steps: Steps) -> None:
         anchor, module = problem.anchor_instruction, problem.module
-        weight, way = present(anchor, 1), _way(problem)
+        weight, way = present(anchor, 1), product_way(problem)
         if way is None:
             raise DeclinedError("it is no product")
         orders = list(problem.orders)
@@ -165,7 +170,7 @@ class MatrixConvolution(Solution):
         kernel = conv_kernel(
             module, anchor, orders, problem.order, config, way, weights, tf32=problem.options.allow_tf32
         )
-        writes = [*_temporaries(config, kernel, way.sums, steps), steps.result(0, problem.order)]
+        writes = [*temporaries(config, kernel, way.sums, steps), steps.result(0, problem.order)]
         steps.launch(kernel, reads, writes)
 
 
