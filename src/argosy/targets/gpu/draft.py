@@ -23,6 +23,7 @@ from argosy.ir.types import TensorType, Type, type_symbols
 from argosy.targets.gpu.codegen.kernel import Kernel
 from argosy.targets.gpu.codegen.loops import elementwise_kernel
 from argosy.targets.gpu.solution import Order
+from argosy.targets.gpu.words import words_type
 from argosy.targets.lowering.accesses import DeclinedError
 
 __all__ = ["Draft", "Lowering", "Place", "copy_kernel"]
@@ -209,6 +210,10 @@ class Draft:
 
 def copy_kernel(kind: TensorType, source: Order, order: Order) -> Kernel:
     """Copies a tensor from one order of its axes to another."""
+    words = words_type(kind)
+    if (words.dims or ()) != (kind.dims or ()):
+        source, order = (None if each is None else (*each, len(each)) for each in (source, order))
+    kind = words
     parameter = Instruction(Parameter(kind), (), (kind,), (None,), ("x",))
     module = Module("copy", (parameter,), (), (parameter.result(),), ("y",))
     return elementwise_kernel(module, (source,), order)

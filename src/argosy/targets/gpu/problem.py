@@ -11,6 +11,7 @@ from argosy.ops.fused import Fused
 from argosy.options import CompileOptions
 from argosy.targets.gpu.arches.row import GpuArch
 from argosy.targets.gpu.solution import Order, Problem, Solution, solutions_for
+from argosy.targets.gpu.words import in_words
 from argosy.targets.lowering.values import anchor_of, in_memory, lone_module
 
 __all__ = ["Problems"]
@@ -74,10 +75,11 @@ class Problems:
         if instruction not in self._known:
             op = instruction.op
             if isinstance(op, Fused):
-                name, anchor = anchor_of(op.module, rows=True)
-                self._known[instruction] = _Known(op.module, anchor, solutions_for(name))
+                module = in_words(op.module)
+                name, anchor = anchor_of(module, rows=True)
+                self._known[instruction] = _Known(module, anchor, solutions_for(name))
             else:
-                module = lone_module(instruction)
+                module = in_words(lone_module(instruction))
                 self._known[instruction] = _Known(module, module.instructions[0], solutions_for(op.name))
         return self._known[instruction]
 

@@ -11,6 +11,7 @@ from argosy.ir.types import TensorType
 from argosy.ops.shapes import product
 from argosy.targets.gpu.codegen.kernel import Kernel, KernelWriter, Launch
 from argosy.targets.gpu.codegen.loops import decompose
+from argosy.targets.gpu.words import words_type
 from argosy.targets.lowering.accesses import axes_access
 from argosy.targets.lowering.control import Turn
 
@@ -28,7 +29,8 @@ def length_kernel(length: DimLike) -> Kernel:
 
 def element_kernel(turn: Turn) -> Kernel:
     """Copies the element whose turn it is. Reads the tensor and the iteration."""
-    kind, shape = turn.value.tensor, turn.value.shape
+    kind = words_type(turn.value.tensor)
+    shape = kind.dims or ()
     parameters = [
         Instruction(Parameter(each), (), (each,), (None,), (name,))
         for each, name in ((kind, "x"), (TensorType(INT64, ()), "iteration"))

@@ -22,5 +22,7 @@ class BitCopy(LoneOp):
     def lower(self, problem: Problem, config: Any, steps: Steps) -> None:
         del config
         kind = problem.module.results[0].tensor
-        holder = kind.with_dtype(dtype(f"uint{max(kind.dtype.bits, 8)}"))
+        # A copy takes complex numbers as words of its own accord.
+        is_complex = kind.dtype.kind == "complex"
+        holder = kind if is_complex else kind.with_dtype(dtype(f"uint{max(kind.dtype.bits, 8)}"))
         steps.launch(copy_kernel(holder, None, None), [steps.ordered(0, None)], [steps.result(0)])
