@@ -40,7 +40,8 @@ class CodeFacts:
 
     `arch` is what it runs on (`gfx942`, `sm_90`, for PTX its `.target` with the suffix of code that runs nowhere else,
     which flags don't tell), `triple` the target triple of LLVM or
-    the form of the code. `spills` counts registers that are kept in memory; where code only says how many bytes of
+    the form of the code. `spills` counts registers that are kept in memory, and scalar ones that LLVM
+    keeps in lanes of vector registers; where code only says how many bytes of
     local memory a thread has, `stack` is all there is. `hidden` are parameters behind those of the program, which the
     driver fills in by their names.
     """
