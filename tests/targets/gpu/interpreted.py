@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 from unittest import mock
 
+import ml_dtypes
 import numpy as np
 import onnx
 from numpy.typing import NDArray
@@ -89,6 +90,31 @@ class _Library:
             return tl.tensor(handle, tl.block_type(kind, list(shape)) if shape else kind)
 
         return call
+
+
+_PRODUCT = triton_interpreter.InterpreterBuilder.create_dot
+_CAST = triton_interpreter.InterpreterBuilder.cast_impl
+
+
+def _cast(builder: Any, source: Any, kind: Any) -> Any:
+    """Another element type: Triton's own form cuts off what devices round to bfloat16."""
+    if (source.dtype.scalar, kind.scalar) == (tl.float32, tl.bfloat16):
+        rounded = source.data.astype(ml_dtypes.bfloat16).view(np.uint16)
+        return triton_interpreter.TensorHandle(rounded, kind.scalar)
+    return _CAST(builder, source, kind)
+
+
+def _product(builder: Any, left: Any, right: Any, *rest: Any) -> Any:
+    """What matrix instructions give: Triton's own form takes the bits of bfloat16 for integers."""
+    return _PRODUCT(builder, _widened(builder, left), _widened(builder, right), *rest)
+
+
+def _widened(builder: Any, handle: Any) -> Any:
+    return builder.cast_impl(handle, tl.float32) if handle.dtype.scalar == tl.bfloat16 else handle
+
+
+def _repaired(builder: Any) -> Any:
+    return mock.patch.multiple(builder, create_dot=_product, cast_impl=_cast)
 
 
 def interpreted_kernels(sources: Sequence[TritonSource], _: GpuCode, **__: object) -> list[CompiledKernel | Refused]:
@@ -271,7 +297,7 @@ def _execute(kernel: Any, args: Sequence[Any], grid: Sequence[int]) -> None:
     try:
         builder.set_grid_dim(*grid)
         names = list(inspect.signature(function).parameters)
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"), _repaired(type(builder)):
             for z in range(grid[2]):
                 for y in range(grid[1]):
                     for x in range(grid[0]):

@@ -82,9 +82,8 @@ def test_kernels_agree_with_the_interpreter_more_often(name: str) -> None:
         run(name, number)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float16", "float8_e4m3fn", "float64"])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "float8_e4m3fn", "float64"])
 def test_random_numbers_are_the_same_bits(dtype: str) -> None:
-    # bfloat16 is left out: Triton's interpreter cuts off what devices round
     builder, kind = Builder(), DTYPES[dtype]
     x = builder.parameter("x", TensorType(FLOAT32, (300, 3)))
     results = {
