@@ -16,7 +16,7 @@ from torch.nn import functional
 from benchmarks.gpu.cases import Case
 from benchmarks.gpu.ours import graph_time
 
-__all__ = ["times"]
+__all__ = ["replayed", "times"]
 
 _RATIO = 4  # of an outer width to an inner one, in both models
 
@@ -109,7 +109,7 @@ def _made(case: Case, *, fused: bool) -> tuple[nn.Module, list[torch.Tensor]]:
     return model, [image.to(memory_format=torch.channels_last)]
 
 
-def _replayed(call: Callable[[], Any]) -> float:
+def replayed(call: Callable[[], Any]) -> float:
     """Median µs of a call, captured."""
     stream = torch.cuda.Stream()
     with torch.cuda.stream(stream):
@@ -133,5 +133,5 @@ def times(case: Case) -> dict[str, float]:
         compiled(*inputs)
     found = {"compile": graph_time(lambda: compiled(*inputs), torch.cuda.current_stream())}
     model, inputs = _made(case, fused=True)
-    found["by hand"] = _replayed(lambda: model(*inputs))
+    found["by hand"] = replayed(lambda: model(*inputs))
     return found

@@ -6,6 +6,7 @@ import importlib.util
 import re
 from typing import Final
 
+import numpy as np
 import pytest
 
 from argosy.ir import Builder, Module
@@ -16,6 +17,7 @@ from argosy.ops.quantize import Dequantize
 from argosy.options import CompileOptions
 from argosy.passes.manager import PassManager
 from argosy.targets.gpu.arch import ARCHS
+from argosy.targets.gpu.lower import SPILLS
 from argosy.targets.gpu.pipeline import pipeline
 from argosy.targets.gpu.variant import compiled_variant, gpu_code
 from argosy.toolchains.triton import CompiledKernel, compile_kernels
@@ -50,15 +52,25 @@ def floats(kind: str) -> Module:
     return build.module({"y": build.add(Dot(FLOAT32), a, b)})
 
 
-def products(module: Module, arch: str, accuracy: str = "standard") -> list[set[str]]:
+def packed(rows: int) -> Module:
+    """Some rows of fp16 times weights of 4 bits in blocks."""
+    build = Builder()
+    codes = build.constant(np.arange(256 * 256, dtype=np.uint8).reshape(256, 256).astype(dtype("uint4").numpy))
+    scale = build.constant(np.linspace(0.01, 0.02, 256 * 8, dtype=np.float32).reshape(8, 256))
+    weights = build.add(Dequantize(FLOAT32, 0, 32), codes, scale)
+    return build.module({"y": build.add(Dot(FLOAT32), build.tensor_parameter("x", "float16", (rows, 256)), weights)})
+
+
+def products(module: Module, arch: str, accuracy: str = "standard", precision: str = "fp32") -> list[set[str]]:
     """The matrix instructions of each kernel of a product."""
-    row, options = ARCHS[arch], CompileOptions(strict=True, accuracy=accuracy)
+    row, options = ARCHS[arch], CompileOptions(strict=True, accuracy=accuracy, precision=precision)
     kernels = compiled_variant(PassManager(tuple(pipeline(options))).run(module), row, options).lowered.kernels
     made = compile_kernels([kernel.source() for kernel in kernels.values()], gpu_code(row))
     found = []
     for name, answer in zip(kernels, made, strict=True):
         assert isinstance(answer, CompiledKernel)
-        if "matrix_" in name:
+        if "matrix_" in name or "coded_" in name:
+            assert answer.spilled <= SPILLS[0], name
             found.append(set(instructions(answer.assembly)))
     return found
 
@@ -82,6 +94,9 @@ def check(arch: str) -> None:
     elif row.has("matrix_fp16"):
         assert names
         assert all(re.search("f16|fp16", name) for name in names), names
+    (few,), (many,) = (products(packed(rows), arch, precision="fp16") for rows in (1, 64))
+    assert not few
+    assert bool(many) == row.has("matrix_fp16")
     if arch == "sm_90":  # which sums 8-bit floats with fewer bits: only where that is asked for
         assert all("f16" in name for name in exact[0])
 

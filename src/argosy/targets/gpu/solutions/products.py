@@ -30,6 +30,8 @@ __all__ = [
 ]  # fmt: skip
 
 
+_DOUBLED: Final = 128 * 128
+"""Sums of a tile that take more than a few warps' registers where they lie there twice."""
 _COSTLY: Final = frozenset({"erf", "exp", "tanh", "log", "pow", "sin", "cos"})
 
 
@@ -105,7 +107,10 @@ class MatrixProduct(Solution):
             high, wide = max(at_most(shape.rows, 32), 1), max(at_most(shape.columns, 64), 1)
             return (Tile(high, wide, 1, 4 if high * wide >= 512 else 1, 1),)
         size = product_size(problem, way, shape.rows, shape.columns, shape.inner, product(shape.batch), 1)
-        return tiles(size, problem.arch)
+        found = tiles(size, problem.arch)
+        if way.rough:  # sums of a step lie beside those of all
+            return [replace(tile, warps=8) if tile.rows * tile.columns >= _DOUBLED else tile for tile in found]
+        return found
 
     def lower(self, problem: Problem, config: Any, steps: Steps) -> None:
         way, right = product_way(problem), present(problem.anchor_instruction, 1)
