@@ -1,20 +1,25 @@
 """`python -m benchmarks.gpu pack FOLDER` compiles without a device, `… run FOLDER` measures there beside PyTorch.
 
 Packs hold no weights (those are made again where they run) and take at most 48 MiB. Each output is compared with ONNX
-Runtime's in float32. Times are medians of 30 replays of one captured graph; all in µs, in one process.
+Runtime's in float32, or with the formula. Times are medians of replays of one captured graph; all in µs, in one
+process. Models come first, then parts of them, each beside the library that does it alone.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
 import argosy
 from benchmarks.gpu.cases import CASES, Case, compile_case, feeds, known_gpu, weights
+from benchmarks.gpu.parts import ATTENTIONS, Part, attention, pack_attention, parts_of
 from benchmarks.models import catalog
 
 _MOST: Final = 48 << 20
@@ -23,44 +28,93 @@ _NEAR: Final = 1e-2
 
 
 def pack(folder: Path, arch: str, cases: list[Case]) -> None:
-    """Write an artifact for each case."""
+    """Write an artifact for each case, and those of attention."""
     folder.mkdir(parents=True, exist_ok=True)
     for case in cases:
         path = folder / f"{case.name}.argosy"
         compile_case(case, arch, path)
         print(f"{case.name:16} {path.stat().st_size / 1024:8.0f} KiB", flush=True)
+    pack_attention(folder, arch)
     if (size := sum(path.stat().st_size for path in folder.glob("*.argosy"))) > _MOST:
         raise SystemExit(f"the pack has {size} bytes, more than {_MOST}")
 
 
-def run(folder: Path, arch: str, cases: list[Case], *, peers: bool, kernels: int) -> None:
-    """Measure the artifacts of a folder."""
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What was measured of a model: µs of its graph, of its kernels alone and of the peers, and its error."""
+
+    name: str
+    model: float
+    alone: float
+    error: float
+    roofline: float
+    peers: Mapping[str, float]
+    parts: Sequence[Part] = ()
+    kernels: Mapping[str, tuple[float, int]] = field(default_factory=dict)
+
+    def line(self) -> str:
+        """As text."""
+        share = 100 * self.roofline / self.model
+        ways = "".join(f"  {way} {time:8.1f} ({time / self.model:.2f}x)" for way, time in self.peers.items())
+        return (
+            f"{self.name:16} ours {self.model:8.1f}  kernels {self.alone:8.1f}  error {self.error:.1e}"
+            f"  roofline {share:3.0f} %{ways}"
+        )
+
+
+def run(folder: Path, arch: str, cases: list[Case], *, peers: bool, kernels: int, parts: bool) -> dict[str, Any]:
+    """Measure the artifacts of a folder, print a line for each, and give all figures."""
     from benchmarks.gpu.ours import measure  # noqa: PLC0415 - needs torch
 
-    row = known_gpu(arch)
-    peak, bandwidth = row.product.peak("fp16"), row.product.bandwidth
-    gains: list[float] = []
+    product = known_gpu(arch).product
+    peak, bandwidth = product.peak("fp16"), product.bandwidth
+    if not peak or not bandwidth:
+        raise SystemExit(f"nothing public says how fast {arch} is")
+    rows: list[Row] = []
     for case in cases:
         session = argosy.Session(folder / f"{case.name}.argosy", device="cuda", weights=weights(case, arch))
         given = feeds(case, session)
         error = _error(case, given, list(session.run(given).values()))
         ours = measure(session, given)
-        line = f"{case.name:16} ours {ours.model:8.1f}  kernels {ours.alone:8.1f}  error {error:.1e}"
-        if peak and bandwidth:
-            line += f"  roofline {100 * case.roofline(peak, bandwidth) / ours.model:3.0f} %"
+        theirs: Mapping[str, float] = {}
         if peers:
             from benchmarks.gpu.peers import times  # noqa: PLC0415
 
             theirs = times(case)
-            gains.append(theirs["compile"] / ours.model)
-            line += "".join(f"  {way} {time:8.1f} ({time / ours.model:.2f}x)" for way, time in theirs.items())
-        print(line, flush=True)
+        found = parts_of(case, ours.kernels, peak, bandwidth) if parts else []
+        least = case.roofline(peak, bandwidth)
+        rows.append(Row(case.name, ours.model, ours.alone, error, least, theirs, found, ours.kernels))
+        print(rows[-1].line(), flush=True)
+        for each in found:
+            print(f"    {each.line()}", flush=True)
         for name, (time, count) in list(ours.kernels.items())[:kernels]:
             print(f"    {name:44} {time:8.1f} = {count:3} x {time / count:.2f}", flush=True)
         if not error < _NEAR:
             raise SystemExit(f"{case.name} is {error} off")
-    if gains:
-        print(f"geometric mean over torch.compile {math.prod(gains) ** (1 / len(gains)):.2f}x")
+    alone = [attention(folder, each, peak, bandwidth) for each in ATTENTIONS] if parts else []
+    for each in alone:
+        print(each.line(), flush=True)
+    means = {way: _mean([row.peers[way] / row.model for row in rows]) for way in (rows[0].peers if rows else ())}
+    for way, mean in means.items():
+        print(f"geometric mean over {way} {mean:.2f}x")
+    return {"models": [asdict(row) for row in rows], "attention": [asdict(part) for part in alone], "means": means}
+
+
+def _mean(values: Sequence[float]) -> float:
+    return math.prod(values) ** (1 / len(values))
+
+
+def _machine() -> dict[str, Any]:
+    """The device and the versions, as results name them."""
+    import torch  # noqa: PLC0415
+
+    units = torch.cuda.get_device_properties().multi_processor_count
+    return {
+        "machine": {"gpu": torch.cuda.get_device_name(), "units": units},
+        "versions": {"argosy": argosy.__version__, "torch": torch.__version__, "cuda": torch.version.cuda,
+                     "cudnn": torch.backends.cudnn.version(), "numpy": np.__version__},
+        "settings": {"precision": "fp16", "unit": "us", "timing": "medians of replays of one captured graph"},
+    }  # fmt: skip
 
 
 def _error(case: Case, given: dict[str, np.ndarray], found: list[np.ndarray]) -> float:
@@ -83,13 +137,18 @@ def main() -> None:
     parser.add_argument("--arch", default="h200", help="the GPU to compile for (default: h200)")
     parser.add_argument("--case", action="append", choices=[case.name for case in CASES], help="only these")
     parser.add_argument("--no-peers", action="store_true", help="measure no PyTorch")
+    parser.add_argument("--no-parts", action="store_true", help="measure no parts of the models")
     parser.add_argument("--kernels", type=int, default=0, metavar="N", help="print the N kernels that take longest")
+    parser.add_argument("--write", type=Path, metavar="FILE", help="write all figures there, as JSON")
     asked = parser.parse_args()
     cases = [case for case in CASES if not asked.case or case.name in asked.case]
     if asked.verb == "pack":
         pack(asked.folder, asked.arch, cases)
-    else:
-        run(asked.folder, asked.arch, cases, peers=not asked.no_peers, kernels=asked.kernels)
+        return
+    peers, parts = not asked.no_peers, not asked.no_parts
+    found = run(asked.folder, asked.arch, cases, peers=peers, kernels=asked.kernels, parts=parts)
+    if asked.write:
+        asked.write.write_text(json.dumps(_machine() | found, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from argosy.artifact.plan import LaunchStep, steps_in
 from argosy.runtime.gpu.executor import DeviceExecutor
 from argosy.runtime.gpu.layout import Bound, DeviceFrame
 
-__all__ = ["Times", "graph_time", "measure"]
+__all__ = ["LaunchTimes", "Times", "executor_times", "graph_time", "measure"]
 
 _REPLAYS: Final = 30
 _COPIES: Final = 20
@@ -50,28 +50,44 @@ def graph_time(start: Callable[[], None], stream: Any, count: int = _REPLAYS) ->
 
 def measure(session: argosy.Session, arguments: dict[str, Any]) -> Times:
     """Times of a session that has one variant, whose runs are one block of fixed launches."""
-    import torch  # noqa: PLC0415
-
     for _ in range(3):
         session.run(arguments)
     # What a session has on the device is its own business, but for those who time each kernel of it.
     (executor,) = (each for each in session._loaded.values() if isinstance(each, DeviceExecutor))  # noqa: SLF001
+    found = executor_times(executor)
+    totals: defaultdict[str, float] = defaultdict(float)
+    counts: Counter[str] = Counter()
+    for step, time in zip(found.steps, found.each, strict=True):
+        key = f"{step.entry.rpartition('_')[0]} {'x'.join(map(str, step.grid))}"
+        totals[key] += time
+        counts[key] += 1
+    kernels = {key: (totals[key], counts[key]) for key in sorted(totals, key=lambda key: -totals[key])}
+    return Times(found.model, kernels)
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchTimes:
+    """µs of a whole run by one graph, and of each of its launches alone."""
+
+    model: float
+    steps: list[LaunchStep]
+    each: list[float]
+
+
+def executor_times(executor: DeviceExecutor) -> LaunchTimes:
+    """Times of an executor that has run, whose runs are one block of fixed launches."""
+    import torch  # noqa: PLC0415
+
     frame: DeviceFrame = next(iter(executor._workspaces[0]._frames.values()))  # noqa: SLF001
     stream = torch.cuda.ExternalStream(frame.stream)
     steps = [step for step in steps_in(executor._plan.body) if isinstance(step, LaunchStep)]  # noqa: SLF001
     before = frame.device.enter()
     try:
         model = _time(frame, frame.bind(steps), stream)
-        totals: defaultdict[str, float] = defaultdict(float)
-        counts: Counter[str] = Counter()
-        for step in steps:
-            key = f"{step.entry.rpartition('_')[0]} {'x'.join(map(str, step.grid))}"
-            bound = frame.bind([step])
-            totals[key] += _time(frame, bound * _COPIES, stream, 5) / _COPIES
-            counts[key] += 1
+        each = [_time(frame, frame.bind([step]) * _COPIES, stream, 5) / _COPIES for step in steps]
     finally:
         frame.device.leave(before)
-    return Times(model, {key: (totals[key], counts[key]) for key in sorted(totals, key=lambda key: -totals[key])})
+    return LaunchTimes(model, steps, each)
 
 
 def _time(frame: DeviceFrame, bound: list[Bound], stream: Any, count: int = _REPLAYS) -> float:

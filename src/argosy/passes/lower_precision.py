@@ -21,6 +21,7 @@ from argosy.ir.module import Constant, Instruction, Module, Value
 from argosy.ir.types import TensorType
 from argosy.ops.convolution import Conv
 from argosy.ops.matmul import Dot
+from argosy.ops.pointwise import Pointwise
 from argosy.ops.quantize import Dequantize
 from argosy.passes.manager import PassContext, register_pass
 from argosy.rewrite.codes import dequantized_matrix
@@ -83,9 +84,14 @@ class LowerPrecision:
 
 
 def _short(build: Builder, value: Value, kind: DType) -> Value:
-    """A value in the short float, converted before the views that it is seen through, where its maker may do it."""
+    """A value in the short float, converted before the views that it is seen through, where its maker may do it.
+
+    One that was widened from the short float is that again.
+    """
     made = value.instruction
     source = made.operands[0] if made.operands else None
+    if source is not None and source.dtype is kind and isinstance(made.op, Pointwise) and _only_converts(made.op):
+        return source
     if made.op.name not in _VIEWS or source is None or source.dtype is not FLOAT32:
         return build.convert(value, kind)
     return build.add_all(made.op, _short(build, source, kind), *made.operands[1:], source=made.source)[value.index]
@@ -100,6 +106,10 @@ def _in_codes(build: Builder, value: Value, kind: DType) -> Value:
     if source is None:
         raise InternalError(f"{made.op.name} has no operand")
     return build.add(made.op, _in_codes(build, source, kind), source=made.source)
+
+
+def _only_converts(op: Pointwise) -> bool:
+    return [step.primitive for step in op.formula.steps] == ["convert"]
 
 
 def _stays_in_codes(weights: Value, steady: set[Instruction]) -> bool:

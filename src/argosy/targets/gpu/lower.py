@@ -209,7 +209,7 @@ class _Lowering(ModuleLowering):
     def _wanted(self, value: Value) -> Order:
         if value in self.results:
             return None
-        return self._problems.wanted_order(value, self.readers)
+        return self._problems.wanted_order(value, self.readers) or self._problems.natural_order(value, self.readers)
 
     def _commit(self, draft: Draft) -> None:
         for kernel in draft.kernels:

@@ -17,6 +17,7 @@ from argosy.passes.lower_precision import LowerPrecision
 from argosy.passes.lower_quantize import LowerQuantize
 from argosy.passes.manager import Phase
 from argosy.passes.merge_products import MergeProducts
+from argosy.passes.pad_channels import PadChannels
 from argosy.passes.store_short import StoreShort
 
 __all__ = ["pipeline"]
@@ -38,7 +39,7 @@ def pipeline(options: CompileOptions) -> Sequence[Phase]:
         phases.append(Phase("weights", (FoldScales(),)))
     if options.precision in _SHORT:
         lower = LowerPrecision(_SHORT[options.precision], codes=True)
-        phases.append(Phase("short", (lower, FoldConstants(dequantizes=True), EliminateCommon())))
+        phases.append(Phase("short", (lower, FoldConstants(dequantizes=True), EliminateCommon(), PadChannels())))
     fuse = Phase("fuse", (FuseLoops(rows=True, short_codes=True),))
     if options.precision not in _SHORT:
         return (*phases, fuse)

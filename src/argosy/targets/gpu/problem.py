@@ -71,6 +71,22 @@ class Problems:
                     return liked
         return None
 
+    def natural_order(self, value: Value, readers: Mapping[Value, Sequence[tuple[Instruction, int]]]) -> Order:
+        """How the maker of a value would like to write it, where reductions alone read it: they take any order."""
+        made, taken = value.instruction, readers.get(value, ())
+        if not taken or not in_memory(made) or not all(self._reduces(reader) for reader, _ in taken):
+            return None
+        asked = self.of(made, (None,) * sum(operand is not None for operand in made.operands))
+        for solution in self.solutions(made):
+            liked = solution.gives(asked)
+            if liked is not None and len(liked) == value.rank:
+                return liked
+        return None
+
+    def _reduces(self, reader: Instruction) -> bool:
+        anchor = self._find(reader).anchor if in_memory(reader) else None
+        return anchor is not None and anchor.op.name == "reduce"
+
     def _find(self, instruction: Instruction) -> _Known:
         if instruction not in self._known:
             op = instruction.op

@@ -107,6 +107,11 @@ class Solution(ABC):
         del problem, index
         return None
 
+    def gives(self, problem: Problem) -> Order:
+        """The order in which the solution would like to write its result; None where row-major is as good."""
+        del problem
+        return None
+
     def configs(self, problem: Problem) -> Sequence[Any]:
         """Variants, best first; one without choices by default."""
         del problem

@@ -16,6 +16,7 @@ from argosy.ir.module import Instruction, Module
 from argosy.ops.convolution import Conv, ConvTranspose
 from argosy.ops.shapes import product
 from argosy.targets.gpu.codegen import scalar
+from argosy.targets.gpu.codegen.blocks import power_of_two
 from argosy.targets.gpu.codegen.kernel import Kernel, KernelWriter, Launch
 from argosy.targets.gpu.codegen.loops import decompose
 from argosy.targets.gpu.codegen.operands import MatrixWay, multiply
@@ -23,10 +24,11 @@ from argosy.targets.gpu.codegen.summing import Tile, finish, part_range
 from argosy.targets.gpu.codegen.window import geometry, read_window
 from argosy.targets.lowering.accesses import DeclinedError, axes_access, present
 
-__all__ = ["conv_kernel", "inner_steps", "why_no_product"]
+__all__ = ["conv_kernel", "inner_stretch", "why_no_product"]
 
 Order = tuple[int, ...] | None
 _LEAST_CHANNELS: Final = 16
+_LONGEST_ROW: Final = 64
 
 
 def why_no_product(anchor: Instruction, way: MatrixWay | None) -> str:
@@ -95,7 +97,7 @@ def conv_kernel(
         elements.masks.append(("column_inside", text.roots["column"]))
     column = symbol_dim(Symbol("@column", 0, columns - 1)) if columns > 1 else 0
     text.derive("i1", f"group * {columns} + column" if group > 1 else "column", "column")
-    steps = inner_steps(window.kernel, inner, tile.inner)
+    steps = _inner_steps(window.kernel, inner, tile.inner)
     count, base = part_range(writer, steps, tile)
     mark = text.mark()
     text.line(f"acc = tl.zeros([{high}, {wide}], {scalar.compute_type(sums)})")
@@ -131,52 +133,77 @@ Inner = tuple[list[DimLike], DimLike]
 """Taps and channel of an operand at a place of the inner axis."""
 
 
-def inner_steps(kernel: Sequence[DimLike], channels: int, deep: int) -> int:
+def inner_stretch(kernel: Sequence[DimLike], channels: int) -> tuple[int, int]:
+    """How many taps are steps of their own, and how long the inner axis is that each has; see `_inside`."""
+    sizes = [size for size in kernel if isinstance(size, int)]
+    inside = _inside(sizes, channels)
+    outside = len(sizes) - inside
+    return math.prod(sizes[:outside]), math.prod(sizes[outside:]) * channels
+
+
+def _inner_steps(kernel: Sequence[DimLike], channels: int, deep: int) -> int:
     """Steps over the inner axis of a convolution with these channels to a group."""
-    taps = math.prod(size for size in kernel if isinstance(size, int))
-    return taps * -(-channels // deep) if channels >= _LEAST_CHANNELS else -(-(taps * channels) // deep)
+    taps, stretch = inner_stretch(kernel, channels)
+    return taps * -(-stretch // deep)
+
+
+def _inside(sizes: Sequence[int], channels: int) -> int:
+    """How many axes of the window lie in one stretch with the channels.
+
+    None where channels fill a tile. With few of them a row of the window is a stretch where that is nearly a power of
+    two: what lies side by side in the image is read so, and its places are the same for all rows. Else all is one.
+    """
+    if channels >= _LEAST_CHANNELS or not sizes:
+        return 0
+    row = sizes[-1] * channels
+    whole = power_of_two(row)
+    return 1 if len(sizes) > 1 and _LEAST_CHANNELS <= whole <= _LONGEST_ROW and row * 8 >= whole * 7 else len(sizes)
 
 
 def _inner(writer: KernelWriter, step: str, kernel: Sequence[DimLike], channels: int, deep: int) -> tuple[Inner, Inner]:
     """Where a step over the inner axis is for the image and for the weight. One loop does it all: it is pipelined."""
     text = writer.text
     sizes = [size for size in kernel if isinstance(size, int)]
-    apart = channels >= _LEAST_CHANNELS
-    taps: list[DimLike] = []
-    each = -(-channels // deep)
-    if apart:
-        left = f"({step} // {each})" if each > 1 else step
-        live = [axis for axis, size in enumerate(sizes) if size > 1]
-        for axis in reversed(live):
-            text.derive(f"k{axis}", f"{left} % {sizes[axis]}" if axis != live[0] else left)
-            left = f"({left} // {sizes[axis]})"
-        taps = [symbol_dim(Symbol(f"@k{axis}", 0, size - 1)) if size > 1 else 0 for axis, size in enumerate(sizes)]
-        text.line(f"start = {step} % {each} * {deep}" if each > 1 else "start = 0")
-    else:
+    inside = _inside(sizes, channels)
+    outside = sizes[: len(sizes) - inside]
+    stretch = channels * math.prod(sizes[len(outside) :])
+    each = -(-stretch // deep)
+    taps: list[DimLike] = [symbol_dim(Symbol(f"@k{axis}", 0, size - 1)) if size > 1 else 0
+                           for axis, size in enumerate(outside)]  # fmt: skip
+    left = f"({step} // {each})" if each > 1 else step
+    live = [axis for axis, size in enumerate(outside) if size > 1]
+    for axis in reversed(live):
+        text.derive(f"k{axis}", f"{left} % {sizes[axis]}" if axis != live[0] else left)
+        left = f"({left} // {sizes[axis]})"
+    if inside == len(sizes) and inside:
         text.line(f"start = {step} * {deep}")
-    total = channels if apart else channels * math.prod(sizes)
+    else:
+        text.line(f"start = {step} % {each} * {deep}" if each > 1 else "start = 0")
     found: list[Inner] = []
     for name, along in (("ka", "[None, :]"), ("kb", "[:, None]")):
         text.root(name, f"start + tl.arange(0, {deep}){along}")
-        if total % deep:
-            text.line(f"{name}_inside = {name} < {total}")
+        if stretch % deep:
+            text.line(f"{name}_inside = {name} < {stretch}")
             writer.elements.masks.append((f"{name}_inside", text.roots[name]))
-        if apart:
-            found.append((taps, symbol_dim(Symbol(f"@{name}", 0, channels - 1))))
+        if inside:
+            found.append(_parts(writer, name, taps, sizes[len(outside) :], channels))
         else:
-            found.append(_parts(writer, name, sizes, channels))
+            found.append((taps, symbol_dim(Symbol(f"@{name}", 0, channels - 1))))
     return found[0], found[1]
 
 
-def _parts(writer: KernelWriter, name: str, sizes: Sequence[int], channels: int) -> Inner:
-    """Taps and channel from one inner axis, channels innermost."""
+def _parts(writer: KernelWriter, name: str, outside: Sequence[DimLike], sizes: Sequence[int], channels: int) -> Inner:
+    """Taps and channel from one inner axis, channels innermost; `outside` are the taps of the axes before."""
     text = writer.text
     left = text.derive(f"{name}_taps", f"{name} // {channels}", name)
     text.derive(f"{name}_channel", f"{name} % {channels}", name)
-    taps: list[DimLike] = [0] * len(sizes)
+    taps: list[DimLike] = [*outside, *[0] * len(sizes)]
     for axis in reversed(range(len(sizes))):
         if sizes[axis] > 1:
-            text.derive(f"{name}_{axis}", f"{left} % {sizes[axis]}", left)
-            left = text.derive(text.fresh("left"), f"{left} // {sizes[axis]}", left)
-            taps[axis] = symbol_dim(Symbol(f"@{name}_{axis}", 0, sizes[axis] - 1))
+            place = len(outside) + axis
+            own = f"{left} % {sizes[axis]}" if axis or not outside else left
+            text.derive(f"{name}_{place}", own, left)
+            if axis:
+                left = text.derive(text.fresh("left"), f"{left} // {sizes[axis]}", left)
+            taps[place] = symbol_dim(Symbol(f"@{name}_{place}", 0, sizes[axis] - 1))
     return taps, symbol_dim(Symbol(f"@{name}_channel", 0, channels - 1))

@@ -13,7 +13,7 @@ from argosy.ops.pointwise import Pointwise
 from argosy.ops.shapes import product
 from argosy.targets.gpu.codegen.attention import attention_kernel
 from argosy.targets.gpu.codegen.blocks import at_most, size_hint
-from argosy.targets.gpu.codegen.convolution import conv_kernel, inner_steps, why_no_product
+from argosy.targets.gpu.codegen.convolution import conv_kernel, inner_stretch, why_no_product
 from argosy.targets.gpu.codegen.dot_shape import shape_of
 from argosy.targets.gpu.codegen.kernel import Kernel
 from argosy.targets.gpu.codegen.operands import MatrixWay, matrix_way
@@ -32,6 +32,8 @@ __all__ = [
 
 _DOUBLED: Final = 128 * 128
 """Sums of a tile that take more than a few warps' registers where they lie there twice."""
+_ONE_STEP: Final = 128
+"""Keys that attention takes in one step where there are no more."""
 _COSTLY: Final = frozenset({"erf", "exp", "tanh", "log", "pow", "sin", "cos"})
 
 
@@ -45,7 +47,7 @@ def _epilogue(problem: Problem) -> float:
         if isinstance(each.op, Pointwise)
         for step in each.op.formula.steps
     }
-    return 1.0 + others + 3.0 * bool(primitives & _COSTLY)
+    return 1.0 + others + 1.2 * bool(primitives & _COSTLY)
 
 
 def product_way(problem: Problem) -> MatrixWay | None:
@@ -141,18 +143,20 @@ class MatrixConvolution(Solution):
     def prefers(self, problem: Problem, index: int) -> Order:
         return last_channels(problem, index)
 
+    def gives(self, problem: Problem) -> Order:
+        return (0, *range(2, problem.anchor_instruction.result().rank), 1)
+
     def configs(self, problem: Problem) -> Sequence[Any]:
         anchor = problem.anchor_instruction
         result, weight, x = anchor.result(), present(anchor, 1), present(anchor, 0)
         group = getattr(anchor.op, "group", 1)
         rows = product((result.shape[0], *result.shape[2:]))
         channels, columns = size_hint(x.shape[1]) // group, size_hint(result.shape[1]) // group
-        taps = size_hint(product(weight.shape[2:]))
-        apart = inner_steps(weight.shape[2:], channels, 1 << 30) == taps  # not one step over all
+        taps, stretch = inner_stretch(weight.shape[2:], channels)
         way = product_way(problem)
         if way is None:
             return ()
-        size = product_size(problem, way, rows, columns, channels * taps, group, taps if apart else 1)
+        size = product_size(problem, way, rows, columns, taps * stretch, group, taps)
         return tiles(size, problem.arch)
 
     def lower(self, problem: Problem, config: Any, steps: Steps) -> None:
@@ -200,6 +204,9 @@ class FlashAttention(Solution):
             Tile(16, 32, 16, 4, 1),
             Tile(16, 16, 16, 2, 1),
         ]
+        if keys is not None and problem.arch.has("tensor_copy") and at_most(keys.shape[-1], 256) == _ONE_STEP:
+            # All keys at once: nothing is rescaled.
+            found.insert(0, Tile(rows, _ONE_STEP, 16, 4, 2))
         programs = -(-size_hint(root.shape[-2]) // rows) * size_hint(product(root.shape[:-2]), 1)
         if programs < (problem.arch.units or 64) and keys is not None:  # too few to fill the device: smaller ones
             found.insert(0, Tile(16, max(at_most(keys.shape[-1], 128), 16), 16, 2, 1))

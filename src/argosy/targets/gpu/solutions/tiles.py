@@ -36,6 +36,8 @@ _PEAK: Final = 5e12  # operations and bytes a second of a unit, where no data sh
 _BANDWIDTH: Final = 30e9
 _FEW_ROWS: Final = 0.3
 """The share of arithmetic that tiles of fewer rows than matrix instructions of a whole warp group keep."""
+_HEAVIEST: Final = 2.5
+"""The weight of an epilogue that the widest tiles still hold, where operands wait in shared memory alone."""
 _LEAST_STEPS: Final = 2
 _MOST_SPLITS: Final = 8
 _REGISTERS: Final = 64
@@ -76,7 +78,7 @@ def _is_early(tile: Tile, size: ProductSize, units: int) -> bool:
 
 def _candidates(size: ProductSize, arch: GpuArch) -> Iterator[Tile]:
     """Tiles that fit: into the shared memory of a block, and their sums into half of a thread's registers."""
-    waits = arch.has("async_copy")
+    waits, heaviest = arch.has("async_copy"), _HEAVIEST if arch.has("tensor_copy") else 1
     high_most, wide_most = max(at_most(size.rows, 128), 16), max(at_most(size.columns, 256), 16)
     stretch = -(-size.inner // size.taps)
     # Without matrix instructions threads hold the operands of a step in registers, beside their sums.
@@ -90,7 +92,7 @@ def _candidates(size: ProductSize, arch: GpuArch) -> Iterator[Tile]:
             if high > high_most or wide > wide_most or (small and high * wide > 64 * 64):
                 continue
             # Spills, where loads go through registers too or the epilogue holds more than a tile.
-            if wide == 256 and (high < 128 or not waits or size.weight > 1):
+            if wide == 256 and (high < 128 or not waits or size.weight > heaviest):
                 continue
             for deep in (128, 64, 32, 16):
                 if deep * size.width > 256 or deep > deepest or not least <= deep <= max(at_most(stretch, 128), least):
