@@ -11,15 +11,9 @@ from argosy.errors import ModelError, UsageError
 from argosy.ir.dtype import STRING, dtype_of
 from argosy.ir.types import MapType, OptionalType, SequenceType, TensorType, Type
 from argosy.registry import did_you_mean
+from argosy.runtime.dense import DenseArray
 
-__all__ = ["DenseArray", "check_inputs"]
-
-
-class DenseArray:
-    """A dense tensor that the runtime itself made, on some device: its `dtype` and `shape` are as numpy's."""
-
-    dtype: np.dtype[Any]
-    shape: tuple[int, ...]
+__all__ = ["check_inputs"]
 
 
 def check_inputs(given: Mapping[str, Any], expected: Mapping[str, Type]) -> list[Any]:

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argosy.errors import UsageError
+from argosy.runtime.dense import DenseArray
 from argosy.runtime.gpu import dlpack
 from argosy.runtime.gpu.device import Device, open_device
 from argosy.runtime.gpu.discovery import devices
-from argosy.runtime.inputs import DenseArray
 
 __all__ = ["DeviceArray", "device_array", "follow"]
 
