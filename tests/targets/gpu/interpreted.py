@@ -11,7 +11,7 @@ import linecache
 import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 from unittest import mock
 
 import ml_dtypes
@@ -25,6 +25,7 @@ from argosy.ir.op import Env
 from argosy.ir.program import Program
 from argosy.options import CompileOptions
 from argosy.passes.manager import PassManager
+from argosy.runtime.gpu.device import DeviceMemoryError
 from argosy.runtime.gpu.discovery import DeviceInfo
 from argosy.runtime.gpu.executor import DeviceExecutor
 from argosy.runtime.memory import address_of
@@ -39,6 +40,8 @@ os.environ["TRITON_INTERPRET"] = "1"  # noqa: TID251 - Triton reads it, when it 
 import triton
 import triton.language as tl
 from triton.runtime import interpreter as triton_interpreter
+
+from tests.targets.gpu.interpreted_reductions import use_blocks
 
 __all__ = ["InterpretedDevice", "InterpretedRunner", "interpreted_kernels", "interpreted_run"]
 
@@ -114,14 +117,17 @@ def _widened(builder: Any, handle: Any) -> Any:
 
 
 def _repaired(builder: Any) -> Any:
-    return mock.patch.multiple(builder, create_dot=_product, cast_impl=_cast)
+    return mock.patch.multiple(builder, create_dot=_product, cast_impl=_cast, create_splat=_splat)
 
 
-def interpreted_kernels(sources: Sequence[TritonSource], _: GpuCode, **__: object) -> list[CompiledKernel | Refused]:
+def interpreted_kernels(
+    sources: Sequence[TritonSource], target: GpuCode, **_: object
+) -> list[CompiledKernel | Refused]:
+    form: Literal["ptx", "cubin"] = "ptx" if target.portable else "cubin"
     made: list[CompiledKernel | Refused] = []
     for source in sources:
         code = _SEPARATOR.join([source.text.encode(), " ".join(kind for _, kind in source.types).encode()])
-        made.append(CompiledKernel("cubin", code, "", source.entry, 32, 0))
+        made.append(CompiledKernel(form, code, "", source.entry, 32, 0))
     return made
 
 
@@ -143,7 +149,7 @@ def _splat(builder: Any, kind: Any, value: Any) -> Any:
     return triton_interpreter.TensorHandle(np.full(kind.shape, value.data.reshape(-1)[0]), value.dtype.scalar)
 
 
-triton_interpreter.InterpreterBuilder.create_splat = _splat
+use_blocks()
 
 
 def _range(*bounds: Any) -> Iterator[Any]:
@@ -155,15 +161,18 @@ def _range(*bounds: Any) -> Iterator[Any]:
 
 
 class InterpretedDevice:
-    """Memory of this process, and kernels that Triton interprets. Graphs are lists of work."""
+    """Memory of this process, and kernels that Triton interprets. Graphs are lists of work.
 
-    def __init__(self) -> None:
+    There are `limit` bytes.
+    """
+
+    def __init__(self, limit: int = 1 << 40) -> None:
         self._blocks: dict[int, NDArray[np.uint8]] = {}
         self._modules: dict[int, bytes] = {}
         self._functions: dict[int, Any] = {}
         self._graph: list[tuple[Any, ...]] | None = None
         self._graphs: dict[int, list[tuple[Any, ...]]] = {}
-        self.info = DeviceInfo("cuda", 0, "Triton's interpreter", "sm_90", 1, 1 << 40, 13000, "")
+        self.info = DeviceInfo("cuda", 0, "Triton's interpreter", "sm_90", 1, limit, 13000, "")
 
     def enter(self) -> int:
         return 0
@@ -189,7 +198,14 @@ class InterpretedDevice:
     def wait(self, stream: int, event: int) -> None:
         pass
 
+    @property
+    def free_memory(self) -> int:
+        """Bytes that nobody has."""
+        return self.info.memory - sum(raw.size for raw in self._blocks.values())
+
     def allocate(self, size: int) -> int:
+        if size + 512 > self.free_memory:
+            raise DeviceMemoryError(self.info.name, size, self.free_memory)
         raw = np.full(size + 512, 0xCD, np.uint8)
         address = -(-address_of(raw) // 256) * 256
         self._blocks[address] = raw
