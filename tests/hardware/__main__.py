@@ -10,9 +10,18 @@ import argparse
 import logging
 import sys
 
-from tests.hardware import pack_suite, run_suite
+from tests.hardware import (
+    check_errors,
+    check_ptx,
+    check_threads,
+    pack_checks,
+    pack_models,
+    pack_suite,
+    run_models,
+    run_suite,
+)
 
-VERBS = (pack_suite, run_suite)
+VERBS = (pack_suite, run_suite, pack_models, run_models, check_threads, pack_checks, check_ptx, check_errors)
 
 
 def main(arguments: list[str] | None = None) -> int:

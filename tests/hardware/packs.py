@@ -32,6 +32,8 @@ _MAGIC: Final = b"argosy pack 1\n\0\0"
 _LENGTH: Final = struct.Struct("<Q")
 _LEAST: Final = 256
 """Bytes of an entry from which on it is a part: below, telling of it takes more than it saves."""
+_WORDS: Final = 4096
+"""Bytes of what is said of an item, where it is not known yet."""
 _TOLD: Final = 64
 """Bytes that the index takes, at most, to tell of a part, or of a part's place in an item."""
 
@@ -130,6 +132,13 @@ class PackWriter:
         number = self._draft.number
         placed = tuple((place, number(part)) for place, part in parts)
         self._draft.items.append(msgspec.structs.replace(item, frame=number(frame), parts=placed))
+
+    def together(self, contents: Sequence[bytes]) -> None:
+        """Begin another pack where this one can't take all of these, which are added next."""
+        parts = [part for frame, cut in map(_cut, contents) for part in (frame, *(raw for _, raw in cut))]
+        new = sum(len(_packed(part)) + 2 * _TOLD for part in self._draft.missing(parts).values())
+        if self._draft.size + new + _WORDS * len(contents) > self._limit and self._draft.items:
+            self._write()
 
     def refuse(self, name: str, reason: str, about: Mapping[str, str] | None = None) -> None:
         """Say under a name why there is nothing."""
