@@ -1,8 +1,8 @@
 """Processes that run Triton, for all threads and all archs of one compile.
 
-Starting one takes most of a second, so they are shared and live until the compile ends. Each has bounds on time and
-memory: generated text can make Triton fail, crash or hang; then the answer is the reason, and the next job gets a new
-process.
+Starting one takes half a second, so they are shared and live until the compile ends. Each serves one backend, for code
+for AMD takes a third longer in a process that has made some for NVIDIA. Each has bounds on time and memory: generated
+text can make Triton fail, crash or hang; then the answer is the reason, and the next job gets a new process.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from queue import Empty, SimpleQueue
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
@@ -35,20 +34,24 @@ _MEMORY: Final = 8 << 30
 _LEAST: Final = 1 << 30
 """Bytes of address space without which a worker does not get through large kernels."""
 _SECONDS: Final = 120.0
+_BACKENDS: Final = ("cuda", "hip")
 
 
 class TritonCrew:
-    """Up to `jobs` processes (default: one for each usable core; 8 at most, for their memory), started when needed.
+    """Processes, started when needed, of which up to `jobs` work at a time (default: usable cores; 8 at most).
 
     A context: its end ends them, at once where it ends by an exception. Safe to share between threads. `seconds` bound
     one job.
     """
 
     def __init__(self, jobs: int | None = None, seconds: float = _SECONDS) -> None:
-        self.workers = min(jobs or usable_cores(), _MEMORY // _LEAST)
-        self._limits = Limits(seconds, _MEMORY // self.workers)
+        most = _MEMORY // _LEAST
+        self.workers = min(jobs or usable_cores(), most)
+        self.places = min(len(_BACKENDS) * self.workers, most)
+        """How many processes there are at most, those that wait included."""
+        self._limits = Limits(seconds, _MEMORY // self.places)
         self._threads = ThreadPoolExecutor(self.workers, thread_name_prefix="triton")
-        self._idle: SimpleQueue[_Worker] = SimpleQueue()
+        self._idle: dict[str, list[_Worker]] = {backend: [] for backend in _BACKENDS}
         self._alive: set[_Worker] = set()
         self._started = 0
         self._is_stopped = False
@@ -93,10 +96,7 @@ class TritonCrew:
 
         Raises EnvironmentError_ where no process can be started.
         """
-        try:
-            worker = self._idle.get_nowait()
-        except Empty:
-            worker = self._new_worker()
+        worker = self._worker(job["backend"])
         answer, lives = worker.ask(job)
         if not lives and worker.is_used and not worker.is_late and not self._is_stopped:
             # What went before may be why it died, and an answer must not depend on that.
@@ -105,10 +105,23 @@ class TritonCrew:
             answer, lives = worker.ask(job)
         if lives:
             worker.is_used = True
-            self._idle.put(worker)
+            with self._lock:
+                self._idle[job["backend"]].append(worker)
         else:
             self._forget(worker)
         return answer
+
+    def _worker(self, backend: str) -> _Worker:
+        """An idle process of a backend, or a new one: in the place of an idle one of another where there are enough."""
+        other: _Worker | None = None
+        with self._lock:
+            if self._idle[backend]:
+                return self._idle[backend].pop()
+            if len(self._alive) >= self.places:
+                other = next(waiting for waiting in self._idle.values() if waiting).pop(0)
+        if other is not None:
+            self._forget(other)
+        return self._new_worker()
 
     def _forget(self, worker: _Worker) -> None:
         with self._lock:
