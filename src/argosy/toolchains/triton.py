@@ -183,11 +183,29 @@ def _held(store: DiskCache, key: str) -> CompiledKernel | None:
 
 def _key(source: TritonSource, target: GpuCode, version: str) -> str:
     texts = (
-        _RECORD, source.text, source.entry, source.types, source.divisible, sorted(source.options), target.backend,
+        _RECORD, source.text, source.entry, source.types, source.divisible, sorted(_options(source, target).items()),
+        target.backend,
         target.arch, target.warp_size, target.portable, target.generic,
         target.ptx_version, version,
     )  # fmt: skip
     return hashlib.sha256(json.dumps(texts).encode()).hexdigest()
+
+
+_OWN_ARGUMENTS: Final = ",".join(
+    f"amdgpu-no-{name}" for name in ("implicitarg-ptr", "dispatch-ptr", "dispatch-id", "queue-ptr")
+)
+"""LLVM's attributes (AMDGPUUsage, "AMDGPU Attributes") of a kernel that reads no argument but its own. Without them it
+asks the driver for all that there are where it can't see that, as around asynchronous copies."""
+
+
+def _options(source: TritonSource, target: GpuCode) -> dict[str, int | bool | str]:
+    """Those of Triton's backend."""
+    options = dict(source.options)
+    if target.ptx_version:
+        options["ptx_version"] = target.ptx_version
+    if target.backend == "hip" and "num_programs" not in source.text:
+        options["llvm_fn_attrs"] = _OWN_ARGUMENTS
+    return options
 
 
 def _job(source: TritonSource, target: GpuCode) -> dict[str, Any]:
@@ -196,7 +214,7 @@ def _job(source: TritonSource, target: GpuCode) -> dict[str, Any]:
         "entry": source.entry,
         "types": source.types,
         "divisible": source.divisible,
-        "options": dict(source.options) | ({"ptx_version": target.ptx_version} if target.ptx_version else {}),
+        "options": _options(source, target),
         "backend": target.backend,
         "arch": target.arch,
         "warp_size": target.warp_size,
@@ -213,6 +231,9 @@ def _made(answer: dict[str, Any], target: GpuCode) -> CompiledKernel | Refused:
         return Refused("it asks for profiling memory or clusters, which launches here don't have")
     code = files[text].encode() if target.portable else base64.b64decode(files[form])
     kind: Literal["cubin", "ptx", "hsaco"] = "ptx" if target.portable else "cubin" if form == "cubin" else "hsaco"
+    facts = facts_of(kind, code)
+    if facts.hidden:
+        return Refused(f"it asks for arguments that launches here don't have: {', '.join(facts.hidden)}")
     return CompiledKernel(
         kind,
         code,
@@ -223,5 +244,5 @@ def _made(answer: dict[str, Any], target: GpuCode) -> CompiledKernel | Refused:
         about["global_scratch_size"],
         about["global_scratch_align"],
         about["tensordesc_meta"] or [],
-        facts_of(kind, code).spilled,
+        facts.spilled,
     )

@@ -167,3 +167,14 @@ def test_what_is_refused_can_not_be_built(name: str, tmp_path: Path) -> None:
     (made,) = compile_kernels([addition()], GpuCode("hip", name, wave), cache=DiskCache(tmp_path))
     assert isinstance(made, Refused)
     assert "Triton answers" in REFUSED[name].reason
+
+
+@pytest.mark.parametrize("name", ["gfx942", "gfx950", "gfx1201", "gfx1250"])
+def test_a_kernel_that_asks_the_driver_for_arguments_is_refused(name: str, tmp_path: Path) -> None:
+    """Numbers of programs are such arguments on AMD; ours say them by sizes."""
+    text = "@triton.jit\ndef count(p0):\n    tl.store(p0, tl.num_programs(0))\n"
+    source = TritonSource("count", text, (("p0", "*i32"),), (0,), (("num_warps", 1),))
+    row = ARCHS[name].triton
+    (made,) = compile_kernels([source], GpuCode("hip", row.arch, row.warp_size), cache=DiskCache(tmp_path))
+    assert isinstance(made, Refused)
+    assert "hidden_block_count_x" in made.reason

@@ -27,7 +27,8 @@ _ENTRY = "ARGOSY_ENTRY"
 """Stands for the kernel's name in its text; the name ends in a hash of the text, so equal kernels are one."""
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _ASSIGNED = re.compile(r"    ([A-Za-z_]\w*) = ")
-_PROGRAM = re.compile(r"tl\.(program_id|num_programs)\(([01])\)")
+_PROGRAM = re.compile(r"tl\.program_id\(([01])\)")
+_COUNT = re.compile(r"tl\.num_programs\(([012])\)")
 _NARROW = 1 << 31
 """Bytes from which on places in a buffer need 64 bits."""
 _WIDEST = 65535
@@ -206,20 +207,17 @@ class KernelWriter:
     def _folded(self, launch: Launch) -> tuple[str, Launch]:
         """The lines and the launch, with axis 1 of the grid laid behind axis 0 where it may be too long.
 
-        Programs begin in the same order: along axis 0 first.
+        Programs begin in the same order: along axis 0 first. How many there are is said by the sizes: AMD's code
+        generator would read it from arguments that only the driver gives.
         """
         across, down, parts = launch.grid
-        text = self.text.text()
+        counts = [self.text.dim(size) for size in launch.grid] if "num_programs" in self.text.text() else []
+        text = _COUNT.sub(lambda found: counts[int(found[1])], self.text.text())
         if not _is_wide(down):
             return text, launch
         row = self.text.dim(across)
-        places = {
-            ("program_id", "0"): f"(tl.program_id(0) % {row})",
-            ("program_id", "1"): f"(tl.program_id(0) // {row})",
-            ("num_programs", "0"): row,
-            ("num_programs", "1"): f"(tl.num_programs(0) // {row})",
-        }
-        lines = _PROGRAM.sub(lambda found: places[found[1], found[2]], text)
+        places = {"0": f"(tl.program_id(0) % {row})", "1": f"(tl.program_id(0) // {row})"}
+        lines = _PROGRAM.sub(lambda found: places[found[1]], text)
         return lines, replace(launch, grid=(product((across, down)), 1, parts))
 
 
