@@ -13,9 +13,9 @@ import sys
 from collections.abc import Sequence
 
 from tests.conformance import baseline
-from tests.conformance.judge import Outcome
+from tests.conformance.judge import Outcome, shorten
 from tests.conformance.pool import HasId, run_cases
-from tests.conformance.report import page, shorten
+from tests.conformance.report import page
 from tests.conformance.runners import RUNNERS
 from tests.conformance.suites import SUITES, Suite
 

@@ -6,6 +6,7 @@ nothing passes everything there; and it compares by position, as many outputs as
 
 from __future__ import annotations
 
+import re
 import time
 import warnings
 from dataclasses import dataclass
@@ -14,7 +15,9 @@ from argosy.comparison import AllClose, compare
 from tests.conformance.cases import Case
 from tests.conformance.runners import Runner
 
-__all__ = ["Outcome", "explain", "judge"]
+__all__ = ["Outcome", "explain", "judge", "shorten"]
+
+_OP = re.compile(r"([\w.]+::\w+), opset \d+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,3 +63,11 @@ def _reason(case: Case, runner: Runner) -> str:
 def explain(error: BaseException) -> str:
     """An exception as the reason of a failure."""
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+
+
+def shorten(reason: str, limit: int = 240) -> str:
+    """A reason in one line of at most `limit` characters; of unsupported nodes, the ops."""
+    if reason.startswith("UnsupportedError") and (ops := _OP.findall(reason)):
+        reason = f"unsupported: {', '.join(sorted(set(ops)))}"
+    line = re.sub(r"\s+", " ", reason).strip()
+    return line if len(line) <= limit else f"{line[: limit - 1]}…"

@@ -14,19 +14,18 @@ import numpy as np
 import onnx
 
 import argosy
-from tests.conformance.judge import Outcome
+from tests.conformance.judge import Outcome, shorten
 from tests.conformance.pool import HasId
 from tests.conformance.runners import RUNNERS
 from tests.conformance.suites import Suite
 
-__all__ = ["page", "shorten"]
+__all__ = ["page"]
 
 _TARGETS = tuple(RUNNERS)
 _COLUMNS = """\
 `ref` is the interpreter's target, `cpu` native code at the machine's own level and `cpu-LEVEL` at that level, both
 without any host step; with `cpu-with-host-steps`, ops over strings, sequences and images may run on the host.
 """
-_OP = re.compile(r"([\w.]+::\w+), opset \d+")
 
 
 def page(
@@ -102,14 +101,6 @@ def _failures(outcomes: Sequence[Outcome]) -> str:
         return ""
     rows = [f"| {_cell(reason)} | {len(ids)} | {_cell(', '.join(ids))} |" for reason, ids in sorted(reasons.items())]
     return "\n".join(["| reason | number | cases |", "|---|---:|---|", *rows, ""])
-
-
-def shorten(reason: str, limit: int = 240) -> str:
-    """A reason in one line of at most `limit` characters; of unsupported nodes, the ops."""
-    if reason.startswith("UnsupportedError") and (ops := _OP.findall(reason)):
-        reason = f"unsupported: {', '.join(sorted(set(ops)))}"
-    line = re.sub(r"\s+", " ", reason).strip()
-    return line if len(line) <= limit else f"{line[: limit - 1]}…"
 
 
 def _cell(text: str) -> str:

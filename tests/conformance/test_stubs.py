@@ -17,9 +17,8 @@ from onnx.reference import ReferenceEvaluator
 from tests.conformance import baseline
 from tests.conformance.__main__ import main
 from tests.conformance.cases import Case, DataSet, find_case
-from tests.conformance.judge import judge
+from tests.conformance.judge import judge, shorten
 from tests.conformance.pool import run_cases
-from tests.conformance.report import shorten
 from tests.conformance.runners import Run
 
 Outputs = dict[str, Any]

@@ -17,9 +17,8 @@ from pathlib import Path
 from argosy.targets.base import find_archs
 from argosy.targets.gpu.target import GpuTarget
 from tests.conformance.cases import Case
-from tests.conformance.judge import Outcome, explain
+from tests.conformance.judge import Outcome, explain, shorten
 from tests.conformance.pool import run_cases
-from tests.conformance.report import shorten
 from tests.conformance.runners import SessionRunner
 from tests.hardware.kernels_first import compile_kernels_first
 from tests.hardware.packs import PackError, PackWriter

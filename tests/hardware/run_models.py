@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import argosy
-from tests.conformance.judge import Outcome, explain
+from tests.conformance.judge import Outcome, explain, shorten
 from tests.conformance.pool import run_cases
-from tests.conformance.report import shorten
 from tests.hardware.packs import Packs
 from tests.hardware.trials import MODELS, read_trial, trial_names
 

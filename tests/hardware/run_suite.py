@@ -26,9 +26,8 @@ import onnx
 import argosy
 from argosy.runtime.gpu.discovery import devices, driver_words
 from tests.conformance.cases import Case
-from tests.conformance.judge import Outcome, judge
+from tests.conformance.judge import Outcome, judge, shorten
 from tests.conformance.pool import run_cases
-from tests.conformance.report import shorten
 from tests.conformance.runners import Run
 from tests.hardware.packs import PackError, Packs
 from tests.hardware.suite import MODE, MODEL, STEM, STRICT, add_only, chosen, fingerprint

@@ -6,6 +6,9 @@ The device is Triton's interpreter, and a kernel's code is its text; all else is
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +19,7 @@ import pytest
 from argosy.runtime.devices import gpu
 from argosy.runtime.gpu import fitting
 from argosy.targets.gpu import variant
+from tests.architecture.sources import ROOT
 from tests.conformance.cases import Case, find_case
 from tests.conformance.judge import Outcome
 from tests.conformance.pool import run_cases
@@ -117,3 +121,10 @@ def test_no_case_suffers_from_another_where_each_is_alone() -> None:
     assert together == [True, False, False, False]
     alone = {outcome.id: outcome.passed for outcome in run_cases(cases(*names), Spoils([]), workers=2, alone=True)}
     assert alone == dict.fromkeys(names, True)
+
+
+def test_a_device_needs_no_more_than_the_base_package_and_onnx() -> None:
+    absent = ("onnxruntime", "triton", "ziglang", "pytest", "PIL", "torch")
+    lines = ["import sys", *(f"sys.modules[{name!r}] = None" for name in absent), "import tests.hardware.__main__"]
+    where = {"PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, sys.path)])}
+    subprocess.run([sys.executable, "-c", "\n".join(lines)], check=True, env=where)
