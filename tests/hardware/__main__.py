@@ -13,6 +13,7 @@ import sys
 from tests.hardware import (
     check_errors,
     check_ptx,
+    check_sanitizer,
     check_threads,
     pack_checks,
     pack_models,
@@ -21,7 +22,17 @@ from tests.hardware import (
     run_suite,
 )
 
-VERBS = (pack_suite, run_suite, pack_models, run_models, check_threads, pack_checks, check_ptx, check_errors)
+VERBS = (
+    pack_suite,
+    run_suite,
+    pack_models,
+    run_models,
+    check_threads,
+    check_sanitizer,
+    pack_checks,
+    check_ptx,
+    check_errors,
+)
 
 
 def main(arguments: list[str] | None = None) -> int:

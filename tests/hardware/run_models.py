@@ -15,7 +15,7 @@ import argosy
 from tests.conformance.judge import Outcome, explain, shorten
 from tests.conformance.pool import run_cases
 from tests.hardware.packs import Packs
-from tests.hardware.trials import MODELS, read_trial, trial_names
+from tests.hardware.trials import MODELS, read_trial, said_of, trial_names
 
 __all__ = ["add", "judge_model"]
 
@@ -26,6 +26,7 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument("folder", type=Path, help="where the packs are")
     parser.add_argument("--device", default="cuda", help="what runs the artifacts (default: cuda)")
     parser.add_argument("--model", action="append", help="only these (default: all in the packs)")
+    parser.add_argument("--workers", type=int, default=4, metavar="N", help="processes at a time (default: 4)")
     parser.add_argument("--limit", type=float, default=60.0, metavar="S", help="seconds for one model (default: 60)")
     parser.set_defaults(run=_run)
 
@@ -52,15 +53,18 @@ def _run(options: argparse.Namespace) -> int:
     packs = Packs(options.folder, MODELS)
     names = options.model or trial_names(packs)
     passed = 0
-    for name in names:
-        (outcome,) = run_cases(
-            [_Named(name)], lambda case: judge_model(packs, case.id, options.device), workers=1, limit=options.limit
-        )
+    verdicts = run_cases(
+        [_Named(name) for name in names],
+        lambda case: judge_model(packs, case.id, options.device),
+        workers=options.workers,
+        limit=options.limit,
+        alone=True,
+    )
+    for outcome in verdicts:
         passed += outcome.passed
-        trial = read_trial(packs, name)
-        runs = " and ".join(run.name for run in trial.runs)
+        note, runs = said_of(packs, outcome.id)
         verdict = "agrees" if outcome.passed else f"FAILED: {shorten(outcome.reason)}"
-        sys.stdout.write(f"{name} ({trial.note}; {runs}): {verdict}, {outcome.seconds:.1f} s\n")
+        sys.stdout.write(f"{outcome.id} ({note}; {' and '.join(runs)}): {verdict}, {outcome.seconds:.1f} s\n")
         sys.stdout.flush()
     sys.stdout.write(f"{passed} of {len(names)} models agree with ONNX Runtime at both sizes\n")
     return 0 if passed == len(names) else 1

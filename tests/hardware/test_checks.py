@@ -17,15 +17,22 @@ from argosy.runtime.devices import gpu
 from argosy.runtime.gpu import fitting
 from argosy.targets.gpu import variant
 from benchmarks.models import catalog
-from tests.hardware import check_errors, device_memory, pack_checks, shortage
+from tests.conformance.cases import load_cases
+from tests.hardware import check_errors, device_memory, kernels_first, pack_checks, shortage
+from tests.hardware.__main__ import main
 from tests.hardware.check_ptx import complaints
+from tests.hardware.check_sanitizer import choose, kernel_names
 from tests.hardware.check_threads import differing_runs
 from tests.hardware.device_memory import DeviceMemory
 from tests.hardware.pack_models import ordered, rounded
+from tests.hardware.pack_suite import pack as pack_suite
 from tests.hardware.packs import PackError, Packs, PackWriter
 from tests.hardware.run_models import judge_model
+from tests.hardware.suite import STEM
 from tests.hardware.trials import CHECKS, MODELS, Run, Trial, add_trial, read_trial, trial_names
 from tests.targets.gpu.interpreted import InterpretedDevice, interpreted_kernels
+
+pytestmark = pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 
 LITTLE = 1 << 20
 
@@ -178,3 +185,35 @@ def test_ballast_leaves_what_it_shall(device: InterpretedDevice) -> None:
         free = c_size_t(memory.free()).value
         assert 100_000 <= free < 100_000 + device_memory._LEAST + 512
     assert memory.free() == LITTLE
+
+
+def test_models_are_told_one_by_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    packed(tmp_path, MODELS, replace(product(), note="strict"), replace(product(1.01), name="wrong"))
+    assert main(["run-models", str(tmp_path), "--workers", "1"]) == 1
+    out = capsys.readouterr().out
+    assert "lstm_small (strict; few): agrees" in out
+    assert "1 of 2 models agree" in out
+
+
+def test_cases_for_the_sanitizer_are_of_every_kind_and_run_under_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = ("add", "sub", "mul", "softmax_axis_0", "matmul_2d", "cumsum_1d", "string_concat")
+    cases = [case for case in load_cases(("node",)) if case.name.removeprefix("test_") in names]
+    with mock.patch.object(kernels_first, "compile_kernels", interpreted_kernels):
+        pack_suite(tmp_path, cases, "sm_90", loose=True, workers=1, limit=60)
+    packs = Packs(tmp_path, STEM)
+    assert kernel_names(packs.content("node/test_matmul_2d")) == {"dot_matrix_product"}
+    chosen = choose(packs, cases, 4)
+    assert chosen == choose(packs, cases, 4)
+    assert len(set(chosen)) == 4
+    kinds = {"softmax_axis_0", "matmul_2d", "cumsum_1d"}
+    assert kinds <= {name.removeprefix("node/test_") for name in chosen}
+    assert "node/test_string_concat" not in choose(packs, cases)
+    tool = tmp_path / "tool"
+    for ending, status, words in (("", 0, "clean, 6 cases right"), ("; exit 9", 1, "ERRORS, 6 cases right")):
+        tool.write_text(f'#!/bin/sh\nshift 4\n"$@"{ending}\n', encoding="utf-8")
+        tool.chmod(0o755)
+        command = ["check-sanitizer", str(tmp_path), "--device", "ref", "--tool", "memcheck", "--sanitizer", str(tool)]
+        assert main(command) == status
+        assert words in capsys.readouterr().out

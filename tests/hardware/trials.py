@@ -17,7 +17,7 @@ import argosy
 from argosy.comparison import Agree, Mismatch, compare
 from tests.hardware.packs import Packs, PackWriter
 
-__all__ = ["CHECKS", "MODELS", "Run", "Trial", "add_trial", "read_trial", "trial_names"]
+__all__ = ["CHECKS", "MODELS", "Run", "Trial", "add_trial", "read_trial", "said_of", "trial_names"]
 
 MODELS: Final = "models"
 """The stem of packs of real models."""
@@ -79,6 +79,12 @@ def read_trial(packs: Packs, name: str) -> Trial:
     about = packs.about(name)
     runs = tuple(_read(run, packs.content(f"{name}: {run}")) for run in json.loads(about[_RUNS]))
     return Trial(name, packs.content(name), runs, about[_QUANTISED] == "1", about[_NOTE])
+
+
+def said_of(packs: Packs, name: str) -> tuple[str, list[str]]:
+    """The note on a trial, and the names of its runs."""
+    about = packs.about(name)
+    return about[_NOTE], json.loads(about[_RUNS])
 
 
 def trial_names(packs: Packs) -> list[str]:
