@@ -22,6 +22,9 @@ _FILE = "<argosy>"
 _COLLECTING = (100_000, 20, 20)
 """Allocations between collections of cycles: kernels make and drop many objects, few of them in cycles."""
 _CODE_OBJECT = re.compile(r'(!"amdhsa_code_object_version", i32 )500')
+_OWN_SHARED = re.compile(r"\.shared::cta\b")
+_NAMES_OWN_SHARED = 78
+"""The PTX version, times ten, that has this name for what `.shared` alone means too (PTX ISA, "Shared State Space")."""
 _CODE = ("ptx", "cubin", "amdgcn", "hsaco")
 """The stages whose results are always wanted: code objects and their assembly."""
 _KEPT = (
@@ -75,6 +78,8 @@ def _compiled(job: dict[str, Any]) -> dict[str, Any]:
     files = {}
     for kind, stage in stages.items():
         made = stage(made, metadata)
+        if kind == "ptx" and job["options"].get("ptx_version", _NAMES_OWN_SHARED) < _NAMES_OWN_SHARED:
+            made = _OWN_SHARED.sub(".shared", made)
         if kind in _CODE or job.get("stages"):
             files[kind] = base64.b64encode(made).decode() if isinstance(made, bytes) else str(made)
     return {"files": files, "metadata": {name: metadata.get(name) for name in _KEPT}}

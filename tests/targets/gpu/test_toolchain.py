@@ -43,6 +43,12 @@ def narrow(x, z):
     i = tl.program_id(0) * 1024 + tl.arange(0, 1024)
     tl.store(z + i, tl.load(x + i).to(tl.bfloat16))
 """
+LAST = """
+@triton.jit
+def last(x, z):
+    if tl.atomic_add(x, 1) == 7:
+        tl.store(z + tl.arange(0, 128), 1.0)
+"""
 PRODUCT = """
 @triton.jit
 def product(x, y, z, depth):
@@ -92,18 +98,21 @@ def product(arch: GpuArch, dtype: str) -> TritonSource:
 
 
 def check_code(arch: GpuArch, folder: Path) -> None:
-    """It compiles, names the arch and its waves, and rounds to bf16 as the row says."""
+    """It compiles, names the arch and its waves, and rounds to bf16 as the row says; all threads see one's atomic."""
     narrow = TritonSource("narrow", NARROW, (("x", "*fp32"), ("z", "*bf16")))
-    made, rounded = compile_kernels([addition(), narrow], gpu_code(arch), cache=DiskCache(folder))
+    last = TritonSource("last", LAST, (("x", "*i32"), ("z", "*fp32")))
+    made, rounded, shared = compile_kernels([addition(), narrow, last], gpu_code(arch), cache=DiskCache(folder))
     assert isinstance(made, CompiledKernel), made
     assert isinstance(rounded, CompiledKernel), rounded
+    assert isinstance(shared, CompiledKernel), shared
     assert arch.has("bf16") == bool(re.search(r"\b(v_cvt_pk_bf16_f32|cvt\.rn\.bf16)", rounded.assembly))
     assert made.threads == 4 * arch.wave_size
     if arch.vendor == "nvidia":
         assert made.form == ("ptx" if arch.portable else "cubin")
         (target,) = re.findall(r"^\.target (\S+?),?$", made.assembly, re.MULTILINE)
         assert target == arch.code_name.replace("compute_", "sm_")
-        assert not arch.portable or ".version 7.0" in made.assembly  # what the oldest drivers for it know
+        for each in (made, rounded, shared) if arch.portable else ():
+            assert ".version 7.0" in each.assembly  # what the oldest drivers for it know
         return
     (flags,) = struct.unpack_from("<I", made.code, 48)
     assert flags & 0xFF == MACH[arch.name]
