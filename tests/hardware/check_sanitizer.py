@@ -23,7 +23,7 @@ from argosy.artifact.artifact import Artifact
 from argosy.artifact.plan import LaunchStep, steps_in
 from tests.conformance.cases import Case, find_case, load_cases
 from tests.conformance.families import family
-from tests.conformance.report import shorten
+from tests.conformance.judge import shorten
 from tests.hardware.packs import Packs
 from tests.hardware.run_suite import judge_packed
 from tests.hardware.suite import MODE, STEM, STRICT
