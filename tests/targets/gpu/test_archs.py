@@ -114,14 +114,17 @@ def test_kernels_for_a_product_are_made_again_to_the_same_bytes(name: str) -> No
         assert made[entry].code == artifact.entry(variant.key, code.path)
 
 
-def test_two_folders_give_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_folders_and_numbers_of_processes_give_the_same_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     files = []
-    for folder in (tmp_path / "one", tmp_path / "two" / "deeper"):
+    for folder, jobs in ((tmp_path / "one", 1), (tmp_path / "two" / "deeper", 4)):
         folder.mkdir(parents=True)
         monkeypatch.chdir(folder)
         monkeypatch.setenv("ARGOSY_CACHE", str(folder / "cache"))
         (folder / "net.onnx").write_bytes(small_net())
-        artifact = argosy.compile("net.onnx", targets=("gfx1201", "compute_80"), precision="fp16", strict=True)
+        archs = ("gfx1201", "compute_80")
+        artifact = argosy.compile("net.onnx", targets=archs, precision="fp16", strict=True, jobs=jobs)
         artifact.save("net.argosy")
         files.append((folder / "net.argosy").read_bytes())
     assert files[0] == files[1]

@@ -11,6 +11,9 @@ Sources, unless a row names its own:
 - matrix instructions and their shapes: the ISA manuals of CDNA 1 to 4, RDNA 3, 3.5 and 4 (the chapters on MFMA and
   WMMA), LLVM's IntrinsicsAMDGPU.td. Rows list what Triton makes of a product (a test compiles them); int4 and fp6
   instructions are left out, as it makes none of them.
+- features: the list of each ISA version in LLVM's AMDGPU.td, and what LLVM's assembler takes for it and refuses for
+  those before it (llvm/test/MC/AMDGPU): conversions to bf16, loads into LDS, tensor_load_to_lds, barriers of clusters,
+  matrix instructions with scales.
 - fp8 formats, tf32 and bf16: "Data types and precision support" in the ROCm documentation.
 - generic archs, what runs their code and what they lack: "AMDGPU Generic Processors" in LLVM's AMDGPUUsage.
 """

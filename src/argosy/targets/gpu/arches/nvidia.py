@@ -2,8 +2,10 @@
 
 Sources: the CUDA programming guide, appendix "Compute Capabilities" (13.x, §5.1): resident threads and threads of a
 block (Features and Technical Specifications, table 30), registers and shared memory (table 31), what matrix units take
-(table 33), bf16, clusters and the tensor memory accelerator (table 29), architecture-specific code (§5.1.2). Matrix
-rows list what Triton makes of a product (a test compiles them); int4 and fp6 are left out, as it makes none.
+(table 33), bf16, clusters and the tensor memory accelerator (table 29), architecture-specific code (§5.1.2). Other
+features: the PTX ISA, which says from which arch on there are cp.async, griddepcontrol (starts before the kernel in
+front has ended), mma with block scales, and tcgen05 with its tensor memory. Matrix rows list what Triton makes of a
+product (a test compiles them); int4 and fp6 are left out, as it makes none.
 """
 
 from __future__ import annotations
