@@ -12,9 +12,16 @@ from argosy.ir import Builder, Program, Symbol, TensorType, symbol_dim
 from argosy.ir.dtype import DTYPES, INT64
 from argosy.ops.sort import TopK
 from argosy.options import CompileOptions
+from argosy.targets.gpu.solutions.sort import TopKChunks, TopKRadix, TopKRanks
 
 interpreted_run = pytest.importorskip("tests.targets.gpu.interpreted").interpreted_run
 RANDOM = np.random.default_rng(11)
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks of the sort so small that short lines fill several."""
+    monkeypatch.setattr(TopKRadix, "configs", lambda *_: [32])
 
 
 def values(dtype: str, shape: tuple[int, ...]) -> Any:
@@ -79,3 +86,31 @@ def test_long_lines_are_sorted_in_rounds() -> None:
 @pytest.mark.parametrize(("size", "k"), [(2048, 2048), (9000, 500)])
 def test_longer_lines_are_sorted_in_more(size: int, k: int) -> None:
     check("int32", (2, size), k, 1, largest=True)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "shape", "k", "axis", "largest", "symbolic"),
+    [
+        ("float32", (1, 75, 2), 40, 1, True, False),
+        ("float64", (35, 3), 32, 0, False, True),
+        ("int8", (64,), 64, 0, True, False),
+        ("uint8", (65,), 3, 0, False, False),
+        ("bool", (33, 2), 33, 0, True, False),
+        ("uint64", (31,), 31, 0, True, False),
+        ("int64", (1, 47), 47, 1, False, False),
+        ("float16", (32,), 32, -1, False, False),
+    ],
+)
+def test_lines_are_sorted_by_digits(
+    monkeypatch: pytest.MonkeyPatch,
+    dtype: str,
+    shape: tuple[int, ...],
+    k: int,
+    axis: int,
+    largest: bool,
+    symbolic: bool,
+) -> None:
+    for other in (TopKChunks, TopKRanks):
+        monkeypatch.setattr(other, "applies", lambda *_: "another way")
+    monkeypatch.setattr("argosy.targets.gpu.solutions.sort._SHORT", 0)
+    check(dtype, shape, k, axis, largest=largest, symbolic=symbolic)

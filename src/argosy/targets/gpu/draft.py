@@ -16,6 +16,7 @@ from argosy.artifact.plan import (
     ShapeStep,
     Step,
 )
+from argosy.errors import InternalError
 from argosy.ir.dim import DimLike
 from argosy.ir.dtype import INT64
 from argosy.ir.module import Instruction, Module, Parameter, Value
@@ -174,15 +175,21 @@ class Draft:
         """Bind a data-dependent symbol."""
         self.body.append(ShapeStep(symbol, buffer, None, element))
 
-    def launch(self, kernel: Kernel, reads: Sequence[int], writes: Sequence[int]) -> None:
+    def launch(self, kernel: Kernel, reads: Sequence[int], writes: Sequence[int], numbers: Sequence[int] = ()) -> None:
         """Append a launch. Raises DeclinedError where the toolchain refused the kernel before."""
         if self.at_load:
-            self.before.append(self._step(kernel, reads, writes))
+            self.before.append(self._step(kernel, reads, writes, numbers))
         else:
-            self.body.append(self._step(kernel, reads, writes, overlaps=True))
+            self.body.append(self._step(kernel, reads, writes, numbers, overlaps=True))
 
     def _step(
-        self, kernel: Kernel, reads: Sequence[int], writes: Sequence[int], *, overlaps: bool = False
+        self,
+        kernel: Kernel,
+        reads: Sequence[int],
+        writes: Sequence[int],
+        numbers: Sequence[int] = (),
+        *,
+        overlaps: bool = False,
     ) -> LaunchStep:
         """A launch; one that `overlaps` may start early. At load nothing does: kernels read weights without waiting."""
         kernel = kernel.labelled(self.label)
@@ -199,6 +206,11 @@ class Draft:
         scalars = [
             ScalarArgument(first + width * slot, kind, self.lowering.symbol_text(name))
             for slot, name in enumerate(kernel.symbols)
+        ]
+        if len(numbers) != kernel.numbers:
+            raise InternalError(f"the kernel {kernel.entry} takes {kernel.numbers} numbers, found {len(numbers)}")
+        scalars += [
+            ScalarArgument(first + width * slot, kind, value) for slot, value in enumerate(numbers, len(scalars))
         ]
         grid = tuple(self.lowering.size(size) for size in kernel.launch.grid)
         return LaunchStep(

@@ -86,8 +86,8 @@ class Steps(Protocol):
         """A buffer with the number of the draw, an int64: of the run and the iterations that it is in."""
         ...
 
-    def launch(self, kernel: Kernel, reads: Sequence[int], writes: Sequence[int]) -> None:
-        """Append a launch: the kernel's pointers are `reads` and then `writes`."""
+    def launch(self, kernel: Kernel, reads: Sequence[int], writes: Sequence[int], numbers: Sequence[int] = ()) -> None:
+        """Append a launch: the kernel's pointers are `reads` and then `writes`, its numbers `numbers`."""
         ...
 
 

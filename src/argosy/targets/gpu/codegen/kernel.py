@@ -51,7 +51,8 @@ class Kernel:
 
     `pointers` are the types of the first, `symbols` the program's symbols, which are passed in `symbol_type`. One that
     `may_fail` takes a pointer to its fault word between them, and one with `counters` then one to so many int32, which
-    are 0 when it starts and again when it ends.
+    are 0 when it starts and again when it ends. Behind the symbols come `numbers` integers in the same type, which each
+    launch gives.
 
     As made, a kernel may start before the one before it in its stream has ended (CUDA programming guide,
     "Programmatic Dependent Launch and Synchronization"): it waits before it reads or writes what others touch.
@@ -65,6 +66,7 @@ class Kernel:
     label: str = ""
     may_fail: bool = False
     counters: int = 0
+    numbers: int = 0
 
     @property
     def is_programmatic(self) -> bool:
@@ -113,6 +115,7 @@ class Kernel:
         types += [("fault", "*i64")] if self.may_fail else []
         types += [("counters", "*i32")] if self.counters else []
         types += [(f"s{place}", self.symbol_type) for place in range(len(self.symbols))]
+        types += [(f"n{place}", self.symbol_type) for place in range(self.numbers)]
         options = (("num_warps", self.launch.warps), ("num_stages", self.launch.stages), ("enable_fp_fusion", False))
         return TritonSource(entry, self.text.replace(_ENTRY, entry), tuple(types), tuple(range(count)), options)
 
@@ -135,6 +138,7 @@ class KernelWriter:
         self.module = module
         self._temporaries = temporaries
         self._waits = False
+        self._numbers = 0
         self.lanes: tuple[str, ...] = ()
         """The block variables over which results are stored."""
         self.result_orders = tuple(result_orders) or (None,) * len(module.results)
@@ -170,6 +174,11 @@ class KernelWriter:
         masked = f", mask={mask}" if mask else ""
         self.text.line(f"tl.store({self.result(index)} + {at}{moved}, {scalar.to_storage(dtype, value)}{masked})")
 
+    def launch_number(self) -> str:
+        """An integer that each launch of the kernel gives, the next in their order."""
+        self._numbers += 1
+        return f"n{self._numbers - 1}"
+
     def program(self, axis: int = 0) -> str:
         """The number of the program along an axis of the grid, as an index."""
         name = self.text.fresh("pid")
@@ -197,12 +206,16 @@ class KernelWriter:
         names += ["counters"] if counters else []
         lines, launch = self._folded(launch)
         symbols = tuple(self.text.symbols)
-        head = f"@triton.jit\ndef {_ENTRY}({', '.join([*names, *self.text.symbols.values()])}):\n"
+        names += [*self.text.symbols.values(), *(f"n{place}" for place in range(self._numbers))]
+        head = f"@triton.jit\ndef {_ENTRY}({', '.join(names)}):\n"
         body = head + lines + "\n"
         functions = prelude_for(body)
         text = f"{functions}\n{body}" if functions else body
         width = "i64" if self.text.wide else "i32"
-        return Kernel(text, pointers, symbols, width, launch, may_fail=self.text.faults, counters=counters)
+        return Kernel(
+            text, pointers, symbols, width, launch,
+            may_fail=self.text.faults, counters=counters, numbers=self._numbers,
+        )  # fmt: skip
 
     def _folded(self, launch: Launch) -> tuple[str, Launch]:
         """The lines and the launch, with axis 1 of the grid laid behind axis 0 where it may be too long.

@@ -159,6 +159,12 @@ def order_float(x):
     return tl.where(x != x, 4294967295, key)
 
 @triton.jit
+def order_double(x):
+    # As a signed integer whose unsigned meaning is the order.
+    bits = (x + 0.0).to(tl.int64, bitcast=True)
+    return tl.where(x != x, -1, bits ^ ((bits >> 63) | -9223372036854775808))
+
+@triton.jit
 def add_any(a, b):
     return a + b
 

@@ -1,8 +1,8 @@
-"""The k best of each line: by sorting chunks in registers and then what is left of them, or by ranks.
+"""The k best of each line: by sorting chunks in registers and then what is left of them, by a radix sort, or by ranks.
 
 An element of up to 32 bits and its position make one number of 63 bits that is the smaller the better the element is,
-equal ones by position, so that any sort of these numbers is a stable one. Longer elements are ranked: an element's
-place is the number of those that come before it, which needs no order of work at all.
+equal ones by position, so that any sort of these numbers is a stable one. Longer elements of short lines are ranked:
+an element's place is the number of those that come before it, which needs no order of work at all.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final
 from argosy.ir import access as maps
 from argosy.ir.access import Access
 from argosy.ir.dim import DimLike, Symbol, ceildiv, symbol_dim
-from argosy.ir.dtype import BOOL, INT64, DType
+from argosy.ir.dtype import BOOL, INT32, INT64, DType
 from argosy.ir.module import Instruction, Module
 from argosy.ops.shapes import normalize_axis, product
 from argosy.ops.sort import TopK
@@ -22,17 +22,19 @@ from argosy.targets.gpu.codegen.element import Elements
 from argosy.targets.gpu.codegen.faults import Fault
 from argosy.targets.gpu.codegen.kernel import Kernel, KernelWriter, Launch
 from argosy.targets.gpu.codegen.loops import decompose
+from argosy.targets.gpu.codegen.radix import key_of
 from argosy.targets.gpu.codegen.reduction import Order
 from argosy.targets.gpu.codegen.steering import number
 from argosy.targets.lowering.accesses import DeclinedError, op_of, present
 
-__all__ = ["CHUNK", "chunk_kernel", "rank_kernel", "topk_sizes"]
+__all__ = ["CHUNK", "chunk_kernel", "keys_kernel", "rank_kernel", "taken_kernel", "topk_sizes"]
 
 CHUNK: Final = 2048
 """Elements that are sorted in registers: 16 to a thread of 4 warps."""
 _PAIR: Final = 64
 _BITS: Final = 31
 """Of a position."""
+_ITEMS: Final = 1024
 
 
 def topk_sizes(elements: Elements, instruction: Instruction) -> Sequence[Sequence[DimLike]]:
@@ -116,6 +118,47 @@ def rank_kernel(module: Module, orders: Sequence[Order]) -> Kernel:
     _store(writer, instruction, axis, "own", "rank")
     grid = (product(_others(x.shape, axis)), ceildiv(size, _PAIR), 1)
     return writer.kernel(Launch(grid, 4)).labelled("topk_ranks")
+
+
+def keys_kernel(module: Module, orders: Sequence[Order]) -> Kernel:
+    """Writes the key of each element of each line, for a sort."""
+    (instruction,) = module.instructions
+    op, x = op_of(instruction, TopK), present(instruction, 0)
+    axis = normalize_axis(op.axis, x.rank)
+    writer = KernelWriter(module, orders)
+    text, elements, size = writer.text, writer.elements, x.shape[axis]
+    _part(writer, x.shape, axis, size, "c")
+    value = elements.of(x, _at(x.shape, axis, "c"))
+    key, bits = key_of(value, x.dtype, largest=op.largest)
+    text.line(f"tl.store({writer.result()} + line * {text.dim(size)} + c, {key}, mask=across)")
+    grid = (product(_others(x.shape, axis)) * ceildiv(size, _ITEMS), 1, 1)
+    return writer.kernel(Launch(grid, 4), [INT32 if bits <= 32 else INT64]).labelled("topk_keys")
+
+
+def taken_kernel(module: Module, orders: Sequence[Order], places: DType) -> Kernel:
+    """Writes the results from its temporary: the positions of all elements of each line, as `places`, best first."""
+    (instruction,) = module.instructions
+    op, x, result = op_of(instruction, TopK), present(instruction, 0), instruction.result()
+    axis = normalize_axis(op.axis, x.rank)
+    writer = KernelWriter(module, orders, temporaries=(places,))
+    text, size, kept = writer.text, x.shape[axis], result.shape[axis]
+    _part(writer, x.shape, axis, kept, "rank")
+    at = f"{writer.temporary(0)} + line * {text.dim(size)} + rank"
+    text.derive("from_", f"tl.load({at}, mask=across, other=0).to({text.index_type})", "rank")
+    _store(writer, instruction, axis, "from_", "rank")
+    grid = (product(_others(x.shape, axis)) * ceildiv(kept, _ITEMS), 1, 1)
+    return writer.kernel(Launch(grid, 4)).labelled("topk_taken")
+
+
+def _part(writer: KernelWriter, shape: tuple[DimLike, ...], axis: int, size: DimLike, name: str) -> None:
+    """A program's line, and a block of it: `name` goes over a part of its `size`, `across` where that is inside."""
+    text = writer.text
+    text.line(f"unit, blocks = {writer.program()}, {text.dim(ceildiv(size, _ITEMS))}")
+    text.line("line = unit // blocks")
+    decompose(writer, "line", _others(shape, axis))
+    text.root(name, f"unit % blocks * {_ITEMS} + tl.arange(0, {_ITEMS})")
+    text.line(f"across = {name} < {text.dim(size)}")
+    writer.elements.masks.append(("across", text.roots[name]))
 
 
 def _others(shape: tuple[DimLike, ...], axis: int) -> tuple[DimLike, ...]:

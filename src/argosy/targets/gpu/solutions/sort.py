@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar, Final
 
 from argosy.ir import dim as dims
@@ -10,15 +11,19 @@ from argosy.ir.dtype import INT64
 from argosy.ir.types import TensorType
 from argosy.ops.shapes import normalize_axis, product
 from argosy.ops.sort import TopK
-from argosy.targets.gpu.codegen.topk import CHUNK, chunk_kernel, rank_kernel, topk_sizes
+from argosy.targets.gpu.codegen.radix import SORT_BLOCKS, SortedLines, key_of
+from argosy.targets.gpu.codegen.topk import CHUNK, chunk_kernel, keys_kernel, rank_kernel, taken_kernel, topk_sizes
 from argosy.targets.gpu.solution import Problem, Solution, Steps, register_solution
+from argosy.targets.gpu.solutions.sorting import sort_lines
 from argosy.targets.gpu.solutions.steered import define_sizes
 from argosy.targets.lowering.accesses import op_of, present
 
-__all__ = ["TopKChunks", "TopKRanks"]
+__all__ = ["TopKChunks", "TopKRadix", "TopKRanks"]
 
 _MOST: Final = CHUNK // 4
 """Elements that a chunk may pass on, so that each round leaves a quarter at most."""
+_SHORT: Final = 512
+"""Elements of a line that are compared with one another in less time than the launches of a sort take."""
 
 
 @register_solution
@@ -59,12 +64,46 @@ class TopKChunks(Solution):
 
 
 @register_solution
+class TopKRadix(Solution):
+    """All lines are sorted by their keys, a digit a pass, whatever their length."""
+
+    name = "top-k radix"
+    anchors: ClassVar = frozenset({"topk"})
+    rank = -1
+
+    def applies(self, problem: Problem) -> str:
+        size = _sizes(problem)[0]
+        most = dims.bounds(size)[1]
+        if most is not None and most <= _SHORT:
+            return "lines are so short that ranks cost less"
+        return ""
+
+    def configs(self, problem: Problem) -> Sequence[int]:
+        del problem
+        return SORT_BLOCKS
+
+    def lower(self, problem: Problem, config: int, steps: Steps) -> None:
+        define_sizes(problem, steps, topk_sizes)
+        anchor, module, size = problem.anchor_instruction, problem.module, _sizes(problem)[0]
+        x, axis = present(anchor, 0), _axis(problem)
+        _, bits = key_of("x", x.dtype)
+        order = SortedLines(product(x.shape[:axis] + x.shape[axis + 1 :]), size, bits, config)
+        reads = [steps.operand(index) for index in range(len(module.parameters))]
+        keys = steps.temporary(TensorType(order.dtype, (order.lines, size)))
+        steps.launch(keys_kernel(module, problem.orders), reads, [keys])
+        _, positions = sort_lines(steps, keys, order)
+        steps.launch(
+            taken_kernel(module, problem.orders, order.places), [*reads, positions], [steps.result(0), steps.result(1)]
+        )
+
+
+@register_solution
 class TopKRanks(Solution):
     """Every element is compared with all others of its line."""
 
     name = "top-k ranks"
     anchors: ClassVar = frozenset({"topk"})
-    rank = -1
+    rank = -2
 
     def applies(self, problem: Problem) -> str:
         del problem
