@@ -6,20 +6,29 @@ from dataclasses import dataclass
 from typing import Final
 
 from argosy.ir.dim import DimLike
-from argosy.ir.dtype import INT32
+from argosy.ir.dtype import INT32, INT64, UINT8, DType
 from argosy.ir.module import Instruction, Module
 from argosy.ops.scatter import ScatterElements, ScatterND
 from argosy.ops.shapes import normalize_axis, product
 from argosy.targets.gpu.codegen import scalar
 from argosy.targets.gpu.codegen.faults import Fault
-from argosy.targets.gpu.codegen.kernel import Kernel
+from argosy.targets.gpu.codegen.kernel import Kernel, KernelWriter
 from argosy.targets.gpu.codegen.op_kernel import BLOCK, OpKernel
 from argosy.targets.gpu.codegen.reduction import fold_step
 from argosy.targets.lowering.accesses import DeclinedError, op_of, present
 
-__all__ = ["Scatter", "last_kernel", "none_kernel", "search_kernel", "take_last_kernel"]
+__all__ = [
+    "FOLDS",
+    "Scatter",
+    "depth_of",
+    "last_kernel",
+    "none_kernel",
+    "search_kernel",
+    "take_last_kernel",
+    "target_of",
+]
 
-_FOLDS: Final = {"add": "sum", "mul": "prod", "max": "max", "min": "min"}
+FOLDS: Final = {"add": "sum", "mul": "prod", "max": "max", "min": "min"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +43,11 @@ class Scatter:
     numbers: tuple[DimLike, ...]
     candidates: DimLike
 
+    @property
+    def number_type(self) -> DType:
+        """Of the number of an update."""
+        return INT64 if KernelWriter.is_large(self.numbers, UINT8) else INT32
+
     @staticmethod
     def of(module: Module) -> Scatter:
         """The scatter that a module holds."""
@@ -42,12 +56,13 @@ class Scatter:
         if isinstance(op, ScatterElements):
             axis = normalize_axis(op.axis, x.rank)
             return Scatter(op.reduction, x.shape, indices.shape, indices.shape[axis])
-        depth = _depth(scatter)
+        depth = depth_of(scatter)
         numbers = indices.shape[:-1]
         return Scatter(op_of(scatter, ScatterND).reduction, x.shape[:depth], numbers, product(numbers))
 
 
-def _depth(scatter: Instruction) -> int:
+def depth_of(scatter: Instruction) -> int:
+    """How many axes the indices of a `scatter_nd` name."""
     depth = present(scatter, 1).shape[-1]
     if not isinstance(depth, int):
         raise DeclinedError("the depth of the indices is known only when the program runs")
@@ -56,31 +71,36 @@ def _depth(scatter: Instruction) -> int:
 
 def none_kernel(module: Module) -> Kernel:
     """Says of every slot that it has no update: -1."""
-    count = product(Scatter.of(module).slots)
-    writer = OpKernel(Module("none", (), module.instructions, (), ()), [INT32])
-    writer.items(count)
-    writer.put("i", f"tl.full([{BLOCK}], -1, tl.int32)")
+    scatter = Scatter.of(module)
+    kind = scatter.number_type
+    writer = OpKernel(Module("none", (), module.instructions, (), ()), [kind])
+    writer.text.wide = writer.is_large(scatter.slots, kind)
+    writer.items(product(scatter.slots))
+    writer.put("i", f"tl.full([{BLOCK}], -1, {scalar.tl_type(kind)})")
     return writer.finished()
 
 
 def last_kernel(module: Module) -> Kernel:
     """The number of the last update of every slot, by atomic maxima."""
-    kernel = OpKernel(module, [INT32])
-    kernel.items(product(Scatter.of(module).numbers))
-    place, valid = _target(kernel, "i")
-    kernel.text.line(f"tl.atomic_max({kernel.result()} + {place}, i.to(tl.int32), mask=inside & {valid})")
+    scatter = Scatter.of(module)
+    kind = scatter.number_type
+    kernel = OpKernel(module, [kind])
+    kernel.items(product(scatter.numbers))
+    place, valid = target_of(kernel, "i")
+    number = f"i.to({scalar.tl_type(kind)})"
+    kernel.text.line(f"tl.atomic_max({kernel.result()} + {place}, {number}, mask=inside & {valid})")
     return kernel.finished()
 
 
 def take_last_kernel(module: Module) -> Kernel:
     """Every element is that of its last update, or its own. The temporary holds the updates' numbers."""
-    kernel = OpKernel(module, temporaries=[INT32])
+    kernel = OpKernel(module, temporaries=[Scatter.of(module).number_type])
     text, x = kernel.text, kernel.operand(0)
     kernel.items(product(x.shape))
     if isinstance(kernel.instruction.op, ScatterElements):
         text.line("slot, behind, inner = i, 0, 1")
     else:
-        inner = kernel.count(x.shape[_depth(kernel.instruction) :])
+        inner = kernel.count(x.shape[depth_of(kernel.instruction) :])
         text.line(f"inner = {inner}")
         text.line("slot, behind = i // inner, i % inner")
     number = kernel.load_temporary(0, "slot")
@@ -113,12 +133,12 @@ def search_kernel(module: Module) -> Kernel:
             text.line(f"hit = near & (tl.where({index} < 0, {index} + {size}, {index}) == {places[axis]})")
             _take(kernel, "at", scatter.reduction)
     else:
-        inner = kernel.count(x.shape[_depth(kernel.instruction) :])
+        inner = kernel.count(x.shape[depth_of(kernel.instruction) :])
         text.line(f"inner = {inner}")
         text.line("slot, behind = i // inner, i % inner")
         with text.block(f"for k in range(0, {text.dim(scatter.candidates)}):"):
             text.line("number = k + i * 0")
-            place, valid = _target(kernel, "number", "")
+            place, valid = target_of(kernel, "number", "")
             text.line(f"hit = inside & {valid} & (slot == {place})")
             _take(kernel, "number * inner + behind", scatter.reduction)
     kernel.put("i", "value")
@@ -127,11 +147,11 @@ def search_kernel(module: Module) -> Kernel:
 
 def _take(kernel: OpKernel, at: str, reduction: str) -> None:
     update, kind = kernel.load(2, at, "hit"), kernel.operand(0).dtype
-    taken = update if reduction == "none" else fold_step(_FOLDS[reduction], "value", update, kind)
+    taken = update if reduction == "none" else fold_step(FOLDS[reduction], "value", update, kind)
     kernel.text.line(f"value = tl.where(hit, {taken}, value).to({scalar.compute_type(kind)})")
 
 
-def _target(kernel: OpKernel, number: str, mask: str = "inside") -> tuple[str, str]:
+def target_of(kernel: OpKernel, number: str, mask: str = "inside") -> tuple[str, str]:
     """The slot that update `number` goes to, and whether its indices are within the tensor."""
     text, x, indices = kernel.text, kernel.operand(0), kernel.operand(1)
     op = kernel.instruction.op
@@ -148,7 +168,7 @@ def _target(kernel: OpKernel, number: str, mask: str = "inside") -> tuple[str, s
         steps = kernel.strides(x.shape)
     else:
         places, valid = [], []
-        depth = _depth(kernel.instruction)
+        depth = depth_of(kernel.instruction)
         for level in range(depth):
             size = text.dim(x.shape[level])
             raw = kernel.load(1, f"{number} * {depth} + {level}", mask)

@@ -1,0 +1,100 @@
+"""Scatters of many updates on GPUs against numpy: duplicates, several blocks, slices, any element type."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from argosy.errors import ArgosyError
+from argosy.ir import Builder, Env, Program, Symbol, TensorType, symbol_dim
+from argosy.ir.dtype import DTYPES, INT64
+from argosy.ir.interpreter import Interpreter
+from argosy.ops.scatter import ScatterElements, ScatterND
+from argosy.options import CompileOptions
+from argosy.targets.gpu.solutions.scatter import ScatterSearch, ScatterSorted
+
+interpreted_run = pytest.importorskip("tests.targets.gpu.interpreted").interpreted_run
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks so small that few updates fill several; nothing may fall back to looking at all updates."""
+    monkeypatch.setattr("argosy.targets.gpu.solutions.scatter._FEW", -1)
+    monkeypatch.setattr(ScatterSorted, "configs", lambda *_: [(16, 4)])
+    monkeypatch.setattr(ScatterSearch, "applies", lambda *_: "it looks at all updates")
+
+
+def check(op: Any, x: Any, indices: Any, updates: Any, *, symbolic: bool = False) -> None:
+    arguments = [x, indices, updates]
+    builder = Builder()
+    values = []
+    for place, array in enumerate(arguments):
+        names = [symbol_dim(Symbol(f"N{place}_{axis}")) for axis in range(array.ndim)]
+        dims = names if symbolic else array.shape
+        if symbolic and isinstance(op, ScatterND) and place == 1:
+            dims = (*names[:-1], array.shape[-1])
+        values.append(builder.parameter(f"x{place}", TensorType(DTYPES[str(array.dtype)], tuple(dims))))
+    module = builder.module({"y": builder.add(op, *values)})
+    run = interpreted_run(Program(module), options=CompileOptions(strict=True))
+    found = run(dict(zip(module.parameter_names, arguments, strict=True)))["y"]
+    (expected,) = Interpreter(module).run(arguments, Env())
+    assert found.dtype == expected.dtype
+    if found.dtype.kind == "f":
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+        again = run(dict(zip(module.parameter_names, arguments, strict=True)))["y"]
+        assert found.tobytes() == again.tobytes()
+    else:
+        np.testing.assert_array_equal(found, expected)
+
+
+def numbers(seed: int, dtype: str, shape: tuple[int, ...]) -> Any:
+    random = np.random.default_rng(seed)
+    if np.dtype(dtype).kind == "f":
+        return (1 + random.standard_normal(shape) / 8).astype(dtype)
+    return random.integers(0, 7, shape).astype(dtype)
+
+
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    count=st.sampled_from([1, 3, 4, 5, 15, 16, 17, 33, 40]),
+    slots=st.integers(1, 9),
+    reduction=st.sampled_from(["add", "mul", "min", "max"]),
+    dtype=st.sampled_from(["float32", "int8", "int64", "uint8", "float64"]),
+    seed=st.integers(0, 99),
+)
+def test_updates_of_one_axis(count: int, slots: int, reduction: str, dtype: str, seed: int) -> None:
+    indices = np.random.default_rng(seed).integers(-slots, slots, (count,))
+    check(ScatterElements(0, reduction), numbers(seed, dtype, (slots,)), indices, numbers(seed + 1, dtype, (count,)))
+
+
+def test_one_slot_takes_all() -> None:
+    x, updates = numbers(1, "float32", (3, 2)), numbers(2, "float32", (37, 2))
+    check(ScatterND("add"), x, np.full((37, 1), 1), updates)
+
+
+def test_sizes_that_only_the_run_knows() -> None:
+    random = np.random.default_rng(5)
+    x, updates = numbers(1, "float32", (3, 4, 2)), numbers(2, "float32", (5, 7, 2))
+    indices = np.stack([random.integers(0, 3, (5, 7)), random.integers(-4, 4, (5, 7))], -1)
+    check(ScatterND("max"), x, indices, updates, symbolic=True)
+    check(ScatterND("none"), x[:, :1], indices * [1, 0] % 3 * [1, 0], updates * 0 + 5, symbolic=True)
+    check(ScatterElements(1, "add"), x[0], random.integers(0, 2, (4, 9)), numbers(2, "float32", (4, 9)), symbolic=True)
+
+
+def test_no_updates_at_all() -> None:
+    check(ScatterND("add"), numbers(1, "float32", (4,)), np.zeros((0, 1), np.int64), np.zeros(0, np.float32))
+
+
+def test_an_index_outside_is_a_fault() -> None:
+    builder = Builder()
+    kinds = {"x": (DTYPES["float32"], (4,)), "i": (INT64, (5, 1)), "u": (DTYPES["float32"], (5,))}
+    values = [builder.parameter(name, TensorType(kind, dims)) for name, (kind, dims) in kinds.items()]
+    module = builder.module({"y": builder.add(ScatterND("add"), *values)})
+    run = interpreted_run(Program(module), options=CompileOptions(strict=True))
+    given_ = {"x": np.ones(4, np.float32), "i": np.array([[0], [3], [4], [1], [1]]), "u": np.ones(5, np.float32)}
+    with pytest.raises(ArgosyError, match="4"):
+        run(given_)
