@@ -12,9 +12,16 @@ from argosy.ir.dtype import DTYPES, FLOAT32, INT64
 from argosy.ir.interpreter import Interpreter
 from argosy.ops.sort import NonMaxSuppression, Unique
 from argosy.options import CompileOptions
+from argosy.targets.gpu.solutions.distinct import UniqueItems, UniqueRuns
 
 interpreted_run = pytest.importorskip("tests.targets.gpu.interpreted").interpreted_run
 RANDOM = np.random.default_rng(13)
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks of the sort so small that few items fill several."""
+    monkeypatch.setattr(UniqueRuns, "configs", lambda *_: [32])
 
 
 def check(builder: Builder, made: tuple[Any, ...], arguments: list[Any]) -> None:
@@ -40,6 +47,19 @@ def test_unique(axis: int | None, shape: tuple[int, ...], dtype: str, in_order: 
     builder = Builder()
     x = builder.parameter("x", TensorType(DTYPES[dtype], dims))
     check(builder, tuple(builder.add_all(Unique(axis, in_order), x)), [values])
+
+
+@pytest.mark.parametrize("in_order", [True, False])
+@pytest.mark.parametrize(
+    ("axis", "shape", "dtype"),
+    [(None, (5, 14), "float32"), (0, (45,), "uint8"), (1, (2, 40, 1), "bool"), (None, (0,), "int64")],
+)
+def test_unique_by_sorting(
+    monkeypatch: pytest.MonkeyPatch, axis: int | None, shape: tuple[int, ...], dtype: str, in_order: bool
+) -> None:
+    monkeypatch.setattr(UniqueItems, "applies", lambda *_: "another way")
+    monkeypatch.setattr("argosy.targets.gpu.solutions.distinct._SHORT", -1)
+    test_unique(axis, shape, dtype, in_order)
 
 
 @pytest.mark.parametrize("centred", [False, True])

@@ -19,14 +19,15 @@ from argosy.targets.gpu.codegen.loops import decompose
 from argosy.targets.gpu.codegen.text import strides_of
 from argosy.targets.lowering.accesses import axes_access
 
-__all__ = ["blocks_of", "coordinates_kernel", "count_kernel", "offsets_kernel", "positions_kernel"]
+__all__ = ["BLOCK", "blocks_of", "coordinates_kernel", "count_kernel", "offsets_kernel", "positions_kernel"]
 
-_BLOCK: Final = 1024
+BLOCK: Final = 1024
+"""Flags that a program looks at."""
 
 
 def blocks_of(flags: TensorType) -> DimLike:
     """How many programs look at the flags."""
-    return ceildiv(product(flags.shape), _BLOCK)
+    return ceildiv(product(flags.shape), BLOCK)
 
 
 def _flagged(flags: TensorType, limit: DimLike | None) -> tuple[KernelWriter, str]:
@@ -38,11 +39,11 @@ def _flagged(flags: TensorType, limit: DimLike | None) -> tuple[KernelWriter, st
     parameter = Instruction(Parameter(flat), (), (flat,), (None,), ("x",))
     writer = KernelWriter(Module("flags", (parameter,), (), (), ()), temporaries=(INT64,))
     text, elements = writer.text, writer.elements
-    text.root("i0", f"{writer.program()} * {_BLOCK} + tl.arange(0, {_BLOCK})")
+    text.root("i0", f"{writer.program()} * {BLOCK} + tl.arange(0, {BLOCK})")
     text.line(f"inside = i0 < {text.dim(flat.shape[0])}")
     elements.masks.append(("inside", text.roots["i0"]))
     value = elements.of(parameter.result(), maps.identity(flat.shape))
-    value = text.let(f"tl.broadcast_to({value}, [{_BLOCK}])")
+    value = text.let(f"tl.broadcast_to({value}, [{BLOCK}])")
     chosen = text.let(f"inside & ({value} != 0)")
     if limit is not None:
         elements.fault(f"{chosen} & (i0 >= {text.dim(limit)})", Fault.INDEX, "i0")
@@ -64,8 +65,8 @@ def offsets_kernel(blocks: DimLike) -> Kernel:
     text.wide = True
     limit = text.dim(blocks)
     text.line("total = tl.full([], 0, tl.int64)")
-    with text.block(f"for start in range(0, {limit}, {_BLOCK}):"):
-        text.line(f"at = start + tl.arange(0, {_BLOCK})")
+    with text.block(f"for start in range(0, {limit}, {BLOCK}):"):
+        text.line(f"at = start + tl.arange(0, {BLOCK})")
         text.line(f"own = tl.load({counts} + at, mask=at < {limit}, other=0)")
         text.line(f"tl.store({writer.result()} + at, total + tl.cumsum(own, 0) - own, mask=at < {limit})")
         text.line("total = total + tl.sum(own, 0)")
@@ -92,7 +93,7 @@ def coordinates_kernel(shape: tuple[DimLike, ...], count: DimLike) -> Kernel:
     text.wide = True
     writer.lanes = ("i",)
     total = product(kinds[1].shape)
-    text.root("i", f"{writer.program()} * {_BLOCK} + tl.arange(0, {_BLOCK})")
+    text.root("i", f"{writer.program()} * {BLOCK} + tl.arange(0, {BLOCK})")
     text.line(f"inside = i < {text.dim(total)}")
     elements.masks.append(("inside", text.roots["i"]))
     decompose(writer, "i", kinds[1].shape)
@@ -104,4 +105,4 @@ def coordinates_kernel(shape: tuple[DimLike, ...], count: DimLike) -> Kernel:
         own = text.let(f"{position} // {text.dim(dim_max(step, 1))} % {text.dim(dim_max(size, 1))}")
         found = text.let(f"tl.where({text.dim(axis)} == {number}, {own}, {found})")
     text.line(f"tl.store({writer.result()} + i, {found}, mask=inside)")
-    return writer.kernel(Launch((ceildiv(total, _BLOCK), 1, 1), 4), [INT64]).labelled("coordinates")
+    return writer.kernel(Launch((ceildiv(total, BLOCK), 1, 1), 4), [INT64]).labelled("coordinates")

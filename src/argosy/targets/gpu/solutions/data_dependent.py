@@ -10,8 +10,6 @@ from argosy.ir.module import Instruction, Module, Parameter
 from argosy.ir.types import TensorType
 from argosy.ops.index import Compress, Gather
 from argosy.ops.shapes import normalize_axis, product
-from argosy.ops.sort import Unique
-from argosy.targets.gpu.codegen.distinct import Parts, distinct_results_kernel, first_kernel, place_kernel
 from argosy.targets.gpu.codegen.kernel import Kernel
 from argosy.targets.gpu.codegen.loops import elementwise_kernel
 from argosy.targets.gpu.codegen.selecting import (
@@ -24,7 +22,7 @@ from argosy.targets.gpu.codegen.selecting import (
 from argosy.targets.gpu.solution import Problem, Solution, Steps, register_solution
 from argosy.targets.lowering.accesses import op_of, present
 
-__all__ = ["CompressPicks", "NonZeroCoordinates", "UniqueItems", "selected"]
+__all__ = ["CompressPicks", "NonZeroCoordinates", "pick_kernel", "selected"]
 
 
 def selected(steps: Steps, flags: int, kind: TensorType, count: DimLike, limit: DimLike | None = None) -> int:
@@ -78,11 +76,11 @@ class CompressPicks(Solution):
         axis = 0 if op.axis is None else normalize_axis(op.axis, x.rank)
         count = anchor.result().shape[axis]
         positions = selected(steps, steps.operand(1), flags.tensor, count, shape[axis])
-        kernel = _pick_kernel(x.tensor.with_dims(shape), axis, count)
+        kernel = pick_kernel(x.tensor.with_dims(shape), axis, count)
         steps.launch(kernel, [steps.ordered(0, None), positions], [steps.result()])
 
 
-def _pick_kernel(kind: TensorType, axis: int, count: DimLike) -> Kernel:
+def pick_kernel(kind: TensorType, axis: int, count: DimLike) -> Kernel:
     """Slices along an axis at positions that are known to be inside."""
     kinds = (kind, TensorType(INT64, (count,)))
     parameters = [
@@ -93,37 +91,3 @@ def _pick_kernel(kind: TensorType, axis: int, count: DimLike) -> Kernel:
     made = Instruction(gather, operands, gather.result_types(*operands), (None,), ("y",))
     module = Module("pick", tuple(parameters), (made,), (made.result(),), ("y",))
     return elementwise_kernel(module, (None, None), None).labelled("pick")
-
-
-@register_solution
-class UniqueItems(Solution):
-    """Every item finds the first that is equal and its place among the distinct ones; these are then picked."""
-
-    name = "unique items"
-    anchors: ClassVar = frozenset({"unique"})
-
-    def applies(self, problem: Problem) -> str:
-        del problem
-        return ""
-
-    def lower(self, problem: Problem, config: Any, steps: Steps) -> None:
-        del config
-        anchor = problem.anchor_instruction
-        op, x = op_of(anchor, Unique), present(anchor, 0)
-        parts: Parts = (1, product(x.shape), 1)
-        if op.axis is not None:
-            axis = normalize_axis(op.axis, x.rank)
-            parts = (product(x.shape[:axis]), x.shape[axis], product(x.shape[axis + 1 :]))
-        source, places = steps.ordered(0, None), steps.result(2)
-        first, counts = (steps.temporary(TensorType(INT64, (parts[1],))) for _ in range(2))
-        total = steps.temporary(TensorType(INT64, (1,)))
-        steps.launch(first_kernel(x.tensor, parts), [source], [first, counts])
-        # One program tells how many there are, also where there are no items.
-        steps.launch(place_kernel(x.tensor, parts, in_order=op.sorted), [source, first], [places, total])
-        for number in (0, 1, 3):
-            for name, _ in steps.undefined(number):
-                steps.define(name, total)
-        found = steps.result(1)
-        steps.launch(distinct_results_kernel(parts[1]), [first, counts, places], [found, steps.result(3)])
-        kernel = _pick_kernel(x.tensor.with_dims(parts), 1, anchor.result(1).shape[0])
-        steps.launch(kernel, [source, found], [steps.result(0)])
