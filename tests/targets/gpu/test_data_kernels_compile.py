@@ -15,10 +15,13 @@ from argosy.ops.index import Compress, NonZero
 from argosy.ops.reduce import Reduce
 from argosy.ops.requirement import Require
 from argosy.ops.resize import Resize
+from argosy.ops.scatter import ScatterND
+from argosy.ops.signal import Fourier
 from argosy.ops.sort import NonMaxSuppression, TopK, Unique
 from argosy.ops.view import Reshape, Slice, Squeeze
 
 pytest.importorskip("triton")
+ARCHS = ("sm_75", "sm_90", "gfx942", "gfx1100", "gfx1201")
 X = TensorType(FLOAT32, (2, 50, 4))
 TWO = TensorType(INT64, (2,))
 ONE = TensorType(INT64, (1,))
@@ -37,7 +40,14 @@ CASES: dict[str, tuple[list[TensorType], Callable[..., Any]]] = {
     "nonzero": ([X], lambda b, *a: b.add(NonZero(), *a)),
     "compress": ([X, TensorType(BOOL, (50,))], lambda b, *a: b.add(Compress(1), *a)),
     "unique": ([X], lambda b, *a: b.add_all(Unique(1), *a)[0]),
+    "unique by sorting": ([TensorType(FLOAT32, (3000, 2))], lambda b, *a: b.add_all(Unique(0, False), *a)[2]),
     "top-k": ([X], lambda b, x: b.add_all(TopK(1), x, b.constant(np.array([5])))[1]),
+    "sort": ([TensorType(FLOAT32, (100_000,)), ONE], lambda b, *a: b.add_all(TopK(0), *a)[1]),
+    "scatter": (
+        [X, TensorType(INT64, (70, 2)), TensorType(FLOAT32, (70, 4))],
+        lambda b, *a: b.add(ScatterND("add"), *a),
+    ),
+    "fourier": ([TensorType(FLOAT32, (2, 1000, 1))], lambda b, *a: b.add(Fourier(1024, 1, onesided=True), *a)),
     "top-k ranks": ([TensorType(INT64, (2, 50)), ONE], lambda b, *a: b.add_all(TopK(1), *a)[1]),
     "suppression": (
         [X, TensorType(FLOAT32, (2, 3, 50)), ONE, *[TensorType(FLOAT32, (1,))] * 2],
@@ -55,5 +65,5 @@ def test_every_family_of_archs_takes_them(case: str) -> None:
     builder = Builder()
     values = [builder.parameter(f"x{place}", kind) for place, kind in enumerate(kinds)]
     program = Program(builder.module({"y": build(builder, *values)}))
-    artifact = argosy.compile(program, targets=("sm_90", "gfx942", "gfx1201"), strict=True)
-    assert {variant.arch for variant in artifact.variants} == {"sm_90", "gfx942", "gfx1201"}
+    artifact = argosy.compile(program, targets=ARCHS, strict=True)
+    assert {variant.arch for variant in artifact.variants} == set(ARCHS)

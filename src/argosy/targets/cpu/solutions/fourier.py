@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from argosy.ir.dim import Dim, DimLike, ceildiv, dim_max, dim_min
+from argosy.ir.dim import DimLike, ceildiv, dim_max, dim_min
 from argosy.ir.dtype import FLOAT64
 from argosy.ir.module import Instruction, Module
 from argosy.ir.types import TensorType
-from argosy.ops.operands import numbers
-from argosy.ops.shapes import normalize_axis, product
+from argosy.ops.shapes import product
 from argosy.ops.signal import Fourier
 from argosy.targets.cpu.codegen import scalar
 from argosy.targets.cpu.codegen.fourier import LANES, TABLES, TRANSFORM, transform_size
@@ -21,6 +20,7 @@ from argosy.targets.cpu.solution import Problem, Steps, register_solution
 from argosy.targets.cpu.solutions.signal import axis_and_length, fourier_sizes
 from argosy.targets.cpu.solutions.steered import define_sizes
 from argosy.targets.lowering.accesses import DeclinedError, op_of, present
+from argosy.targets.lowering.transforms import fixed_length, known_axis, transform_length
 
 __all__ = ["FastFourier"]
 
@@ -39,7 +39,7 @@ class FastFourier(LoneOp):
             return why
         if not isinstance(present(problem.anchor_instruction, 0).shape[-1], int):
             return "it is not known whether the signal is real"
-        return "the axis is known only when the program runs" if _axis(problem.anchor_instruction) is None else ""
+        return "the axis is known only when the program runs" if known_axis(problem.anchor_instruction) is None else ""
 
     def lower(self, problem: Problem, config: Any, steps: Steps) -> None:
         define_sizes(problem, steps, fourier_sizes)
@@ -56,33 +56,19 @@ class FastFourier(LoneOp):
         self.call(problem, steps, kernel, [tables], [steps.result(), work])
 
 
-def _axis(dft: Instruction) -> int | None:
-    op, x = op_of(dft, Fourier), present(dft, 0)
-    operand = dft.operands[2] if len(dft.operands) > 2 else None
-    known = numbers(None if op.axis is None else (op.axis,), operand)
-    return None if known is None else normalize_axis(known[0], x.rank)
-
-
 class _Plan:
     """What is known of a transform while compiling: its length exactly (`fixed`) or at most, and its signals."""
 
     def __init__(self, dft: Instruction) -> None:
-        axis, op = _axis(dft), op_of(dft, Fourier)
+        axis = known_axis(dft)
         if axis is None:
             raise DeclinedError("the axis is known only when the program runs")
         x, result = present(dft, 0), dft.result()
         self.axis = axis
         self.inner: DimLike = product(x.shape[axis + 1 : -1])
         self.lines: DimLike = product((*x.shape[:axis], self.inner))
-        length: DimLike | None = op.length
-        given = dft.operands[1] if len(dft.operands) > 1 else None
-        if length is None and given is not None and given.known is not None:
-            length = given.known.reshape(-1)[0]
-        if op.onesided and not op.inverse:
-            default = x.shape[axis] if given is None and length is None else length
-        else:
-            default = result.shape[axis]
-        self.fixed = None if default is None or isinstance(default, Dim) else int(default)
+        default = transform_length(dft, axis)
+        self.fixed = fixed_length(dft, axis)
         self.length: DimLike = dim_max(2 * result.shape[axis] if default is None else default, 1)
         self.size: DimLike = 4 * self.length if self.fixed is None else transform_size(self.fixed)
         # Where the size is the length, turns are all that is needed; else behind the tables is room for a transform.

@@ -1,20 +1,66 @@
-"""Fourier transforms by a table of sines, and the matrix of the mel scale."""
+"""Fourier transforms in stages, or by sums where the length depends on the run, and the matrix of the mel scale."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from argosy.ir.dim import DimLike
 from argosy.ir.dtype import FLOAT64
 from argosy.ir.types import TensorType
+from argosy.ops.shapes import product
+from argosy.ops.signal import Fourier
 from argosy.targets.gpu.codegen.fourier import fourier_sizes, table_kernel, transform_kernel
+from argosy.targets.gpu.codegen.fourier_stages import RADIX, stage_kernel, stages_of, turns_kernel
 from argosy.targets.gpu.codegen.mel import mel_kernel, mel_sizes
 from argosy.targets.gpu.lone_op import LoneOp
 from argosy.targets.gpu.solution import Problem, Steps, register_solution
 from argosy.targets.gpu.solutions.steered import define_sizes
-from argosy.targets.lowering.accesses import present
+from argosy.targets.lowering.accesses import DeclinedError, op_of, present
+from argosy.targets.lowering.transforms import fixed_length, known_axis
 
-__all__ = ["FourierSums", "MelMatrix"]
+__all__ = ["FourierStages", "FourierSums", "MelMatrix"]
+
+
+@register_solution
+class FourierStages(LoneOp):
+    """A kernel for each factor of a length that is known; the turns are made once, at load."""
+
+    name = "fourier stages"
+    anchors: ClassVar = frozenset({"dft"})
+    rank = 1
+
+    def applies(self, problem: Problem) -> str:
+        if why := super().applies(problem):
+            return why
+        dft = problem.anchor_instruction
+        axis = known_axis(dft)
+        if axis is None:
+            return "the axis is known only when the program runs"
+        length = fixed_length(dft, axis)
+        if length is None or length < 1:
+            return f"the length is {length}"
+        return "" if isinstance(present(dft, 0).shape[-1], int) else "it is not known whether the signal is real"
+
+    def configs(self, problem: Problem) -> Sequence[int]:
+        del problem
+        return (RADIX,)
+
+    def lower(self, problem: Problem, config: int, steps: Steps) -> None:
+        dft, module = problem.anchor_instruction, problem.module
+        axis = known_axis(dft)
+        length = None if axis is None else fixed_length(dft, axis)
+        if axis is None or length is None:
+            raise DeclinedError("the axis or the length is known only when the program runs")
+        define_sizes(problem, steps, fourier_sizes)
+        x, wide = present(dft, 0), dft.result().dtype.compute
+        lines = product((*x.shape[:axis], *x.shape[axis + 1 : -1]))
+        turns = turns_kernel(length, wide, inverse=op_of(dft, Fourier).inverse)
+        made = [steps.prepared(turns, [], TensorType(wide, (length, 2)))]
+        for stage in stages_of(length, config):
+            target = steps.result() if stage.last else steps.temporary(TensorType(wide, (lines, length, 2)))
+            self.call(problem, steps, stage_kernel(module, axis, stage), made, [target])
+            made = [made[0], target]
 
 
 @register_solution
