@@ -10,16 +10,20 @@ import pytest
 from onnx import helper, numpy_helper
 
 import argosy
+from argosy.ir import Builder, TensorType
+from argosy.ir.dtype import FLOAT32
 from argosy.ops.recurrent import GATES
 from argosy.options import CompileOptions
+from argosy.targets.gpu.arch import find_gpu
 from argosy.targets.gpu.codegen import recurrent
+from argosy.targets.gpu.solutions import recurrent as solutions
 
 interpreted_run = pytest.importorskip("tests.targets.gpu.interpreted").interpreted_run
 
 STEPS, BATCH, WIDTH, HIDDEN = 3, 2, 5, 40
 
 
-def model(kind: str) -> Any:
+def model(kind: str, **attributes: Any) -> Any:
     rng = np.random.default_rng(5)
     rows = GATES[kind.lower()] * HIDDEN
     shapes = {"w": (2, rows, WIDTH), "r": (2, rows, HIDDEN), "b": (2, 2 * rows)}
@@ -27,7 +31,9 @@ def model(kind: str) -> Any:
         numpy_helper.from_array(rng.standard_normal(shape).astype(np.float32) / 4, name)
         for name, shape in shapes.items()
     ]
-    node = helper.make_node(kind, ["x", *shapes], ["y", "h"], hidden_size=HIDDEN, direction="bidirectional")
+    node = helper.make_node(
+        kind, ["x", *shapes], ["y", "h"], hidden_size=HIDDEN, direction="bidirectional", **attributes
+    )
     graph = helper.make_graph(
         [node],
         "layer",
@@ -48,6 +54,28 @@ def test_tiles_of_fewer_units_give_the_same(kind: str, units: int, monkeypatch: 
     found = interpreted_run(argosy.load_onnx(given), options=CompileOptions(strict=True))(x)
     for value, right in zip(found.values(), expected, strict=True):
         np.testing.assert_allclose(value, right, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(("kind", "late"), [("RNN", None), ("LSTM", None), ("GRU", 0), ("GRU", 1)])
+def test_steps_that_are_launches_give_the_same(kind: str, late: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = model(kind, **({} if late is None else {"linear_before_reset": late}))
+    x = {"x": np.random.default_rng(6).standard_normal((STEPS, BATCH, WIDTH)).astype(np.float32)}
+    expected = ort.InferenceSession(given.SerializeToString(), providers=["CPUExecutionProvider"]).run(None, x)
+    monkeypatch.setattr(solutions, "step_times", lambda *_: (1.0, 0.0))
+    monkeypatch.setattr(solutions, "recurrence_kernel", None)
+    found = interpreted_run(argosy.load_onnx(given), options=CompileOptions(strict=True))(x)
+    for value, right in zip(found.values(), expected, strict=True):
+        np.testing.assert_allclose(value, right, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("arch", ["sm_75", "sm_90", "gfx942", "gfx1100"])
+def test_large_layers_take_launches_and_small_ones_do_not(arch: str) -> None:
+    row = find_gpu(arch)
+    assert row is not None
+    for hidden, spread in ((32, False), (64, False), (512, True), (1024, True)):
+        r = Builder().parameter("r", TensorType(FLOAT32, (1, 4 * hidden, hidden)))
+        alone, launched = solutions.step_times(r, 1, 1, row)
+        assert (launched < alone) is spread
 
 
 def test_tiles_have_no_more_units_than_the_layer_needs() -> None:

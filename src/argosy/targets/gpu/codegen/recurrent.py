@@ -2,6 +2,8 @@
 
 Each step goes over tiles of the hidden units: products of the states with R, then the gates. States lie in global
 memory, of h that of this step and of the next; a barrier between steps lets all threads see what others wrote.
+
+Where R is large, that would leave all of it to a few programs: then each step is a launch, and each tile a program.
 """
 
 from __future__ import annotations
@@ -20,7 +22,16 @@ from argosy.targets.gpu.codegen.kernel import Kernel, Launch
 from argosy.targets.gpu.codegen.op_kernel import OpKernel
 from argosy.targets.lowering.accesses import op_of
 
-__all__ = ["STATES", "recurrence_kernel", "unit_tiles"]
+__all__ = [
+    "FEW_UNITS",
+    "STATES",
+    "end_kernel",
+    "phases_of",
+    "recurrence_kernel",
+    "start_kernel",
+    "step_kernel",
+    "unit_tiles",
+]
 
 STATES: Final = 4
 """Slots of a unit's states: h of even and of odd steps, c (or of a GRU the reset h), the update gate."""
@@ -28,6 +39,9 @@ _BIAS, _LENGTHS, _INITIAL_H, _INITIAL_C, _PEEPHOLES, _SCALE, _INPUT_SCALE = rang
 _SEQUENCES: Final = 16
 _UNITS: Final = (64, 32, 16)
 _DEPTH: Final = 32
+FEW_UNITS: Final = _UNITS[-1]
+_LONG_DEPTH: Final = 64
+"""Of a step that is a launch: many programs of few units, each of which reads far along its rows of R at a time."""
 
 
 def unit_tiles(hidden: DimLike) -> list[int]:
@@ -41,26 +55,86 @@ def recurrence_kernel(module: Module, units: int) -> Kernel:
 
     Its temporary holds the inputs' shares; behind the results it writes the states.
     """
-    x = module.parameters[0].result()
-    wide = x.dtype.compute
+    return _layer(module, units).kernel()
+
+
+def start_kernel(module: Module) -> Kernel:
+    """Writes the states before the first step; operands and results are those of `recurrence_kernel`."""
+    return _layer(module, FEW_UNITS, spread=True).start()
+
+
+def step_kernel(module: Module, phase: int = 0) -> Kernel:
+    """One of the `phases_of` a step, whose number each launch gives."""
+    return _layer(module, FEW_UNITS, spread=True).step(phase)
+
+
+def end_kernel(module: Module) -> Kernel:
+    """Writes the last states as results."""
+    return _layer(module, FEW_UNITS, spread=True).end()
+
+
+def phases_of(op: Recurrent) -> int:
+    """Launches that a step takes: a GRU may need all of the reset h before the product for its candidate."""
+    return 2 if op.kind == "gru" and not op.linear_before_reset else 1
+
+
+def _layer(module: Module, units: int, *, spread: bool = False) -> _Layer:
+    wide = module.parameters[0].result().dtype.compute
     kernel = OpKernel(module, [*(value.dtype for value in module.results), wide], [wide])
-    return _Layer(kernel, op_of(kernel.instruction, Recurrent), units).kernel()
+    return _Layer(kernel, op_of(kernel.instruction, Recurrent), units, spread=spread)
 
 
 class _Layer:
-    def __init__(self, kernel: OpKernel, op: Recurrent, units: int) -> None:
-        self.k, self.op, self.text, self.units = kernel, op, kernel.text, units
+    """Of a layer that is `spread`, a program has one tile of the units, and each step is a launch."""
+
+    def __init__(self, kernel: OpKernel, op: Recurrent, units: int, *, spread: bool) -> None:
+        self.k, self.op, self.text, self.units, self.spread = kernel, op, kernel.text, units, spread
         self.wide = kernel.operand(0).dtype.compute
         self.kind = scalar.compute_type(self.wide)
         self.slots = len(kernel.module.results)
         hidden = kernel.operand(2).shape[2]
         self.matrix = self.wide is FLOAT32
-        self.depth = max(at_most(hidden, _DEPTH), 16) if self.matrix else 1
+        self.depth = max(at_most(hidden, _LONG_DEPTH if spread else _DEPTH), 16) if self.matrix else 1
         shares = (op.directions, *kernel.operand(0).shape[:2], kernel.operand(2).shape[1])
         self.text.wide = self.text.wide or kernel.is_large(shares, self.wide)
 
     def kernel(self) -> Kernel:
         """The whole kernel."""
+        text = self.text
+        self._begin()
+        self.tiles(self._first)
+        text.line("tl.debug_barrier()")
+        with text.block("for step in range(0, steps):"):
+            self._turn()
+            _CELLS[self.op.kind](self)
+            text.line("tl.debug_barrier()")
+        self.tiles(self._last)
+        return self._finished()
+
+    def start(self) -> Kernel:
+        """The kernel before the steps."""
+        self._begin()
+        self.tiles(self._first)
+        return self._finished()
+
+    def step(self, phase: int) -> Kernel:
+        """The kernel of a step, or of a phase of it."""
+        self._begin()
+        self.text.line(f"step = {self.k.launch_number()}")
+        self._turn()
+        if phases_of(self.op) == 2:
+            self.tiles((self._gru_gates, self._gru_candidate)[phase])
+        else:
+            _CELLS[self.op.kind](self)
+        return self._finished()
+
+    def end(self) -> Kernel:
+        """The kernel behind the steps."""
+        self._begin()
+        self.tiles(self._last)
+        return self._finished()
+
+    def _begin(self) -> None:
         k, op, text = self.k, self.op, self.text
         text.line(f"steps, batch, hidden = {k.dim(0, 0)}, {k.dim(0, 1)}, {k.dim(2, 2)}")
         text.line(f"rows = {GATES[op.kind]} * hidden")
@@ -73,32 +147,41 @@ class _Layer:
         if k.has(_LENGTHS):
             given = k.load(_LENGTHS, "b", "within")
             text.line(f"length = tl.minimum(tl.maximum({given}, 0), steps).to({text.index_type})")
-        with text.block(f"for begin in range(0, hidden, {self.units}):"):
-            self._tile()
-            for slot, index in ((0, _INITIAL_H), (2, _INITIAL_C)):
-                zeros = f"tl.zeros([{_SEQUENCES}, {self.units}], {self.kind})"
-                self._keep(str(slot), k.load(index, "line") if k.has(index) else text.let(zeros))
-        text.line("tl.debug_barrier()")
-        with text.block("for step in range(0, steps):"):
-            text.line("now = step % 2")
-            backward = {"forward": "step", "reverse": "length - 1 - step"}.get(
-                op.direction, "tl.where(direction == 1, length - 1 - step, step)"
-            )
-            text.line("running = within & (step < length)")
-            # a step that a sequence does not have gives 0 in its own place
-            text.line(f"at = tl.where(running, {backward}, step)")
-            _CELLS[op.kind](self)
-            text.line("tl.debug_barrier()")
-        with text.block(f"for begin in range(0, hidden, {self.units}):"):
-            self._tile()
-            k.put("line", self._kept("(steps % 2)"), 1)
-            if self.slots == 3:
-                k.put("line", self._kept("2"), 2)
-        grid = (ceildiv(k.operand(0).shape[1], _SEQUENCES), op.directions, 1)
+
+    def _turn(self) -> None:
+        """What a step knows of itself."""
+        text = self.text
+        text.line("now = step % 2")
+        backward = {"forward": "step", "reverse": "length - 1 - step"}.get(
+            self.op.direction, "tl.where(direction == 1, length - 1 - step, step)"
+        )
+        text.line("running = within & (step < length)")
+        # a step that a sequence does not have gives 0 in its own place
+        text.line(f"at = tl.where(running, {backward}, step)")
+
+    def _first(self) -> None:
+        for slot, index in ((0, _INITIAL_H), (2, _INITIAL_C)):
+            zeros = f"tl.zeros([{_SEQUENCES}, {self.units}], {self.kind})"
+            self._keep(str(slot), self.k.load(index, "line") if self.k.has(index) else self.text.let(zeros))
+
+    def _last(self) -> None:
+        self.k.put("line", self._kept("(steps % 2)"), 1)
+        if self.slots == 3:
+            self.k.put("line", self._kept("2"), 2)
+
+    def _finished(self) -> Kernel:
+        k = self.k
+        tiles = ceildiv(k.operand(2).shape[2], self.units) if self.spread else 1
+        grid = (ceildiv(k.operand(0).shape[1], _SEQUENCES), self.op.directions, tiles)
         return k.kernel(Launch(grid, 4), k.stored)
 
     def tiles(self, body: Callable[[], None]) -> None:
-        """A loop over the hidden units, a tile at a time."""
+        """A loop over the hidden units, a tile at a time; a spread layer has one."""
+        if self.spread:
+            self.text.line(f"begin = {self.k.program(2)} * {self.units}")
+            self._tile()
+            body()
+            return
         with self.text.block(f"for begin in range(0, hidden, {self.units}):"):
             self._tile()
             body()
