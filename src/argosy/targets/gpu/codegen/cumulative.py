@@ -15,10 +15,11 @@ from argosy.targets.gpu.codegen.op_kernel import OpKernel
 from argosy.targets.gpu.codegen.reduction import fold_start
 from argosy.targets.lowering.accesses import DeclinedError, op_of
 
-__all__ = ["cumulative_kernel"]
+__all__ = ["COMBINE", "cumulative_kernel"]
 
 _TILE: Final = 1024
-_COMBINE: Final = {"sum": "add_any", "prod": "mul_any"}
+COMBINE: Final = {"sum": "add_any", "prod": "mul_any"}
+"""The function of each kind in the kernels' prelude."""
 
 
 def cumulative_kernel(module: Module) -> Kernel:
@@ -31,7 +32,7 @@ def cumulative_kernel(module: Module) -> Kernel:
     wide = at_most(size, _TILE)
     high = max(min(_TILE // wide, at_most(lines, _TILE)), 1)
     kind = scalar.compute_type(x.dtype)
-    start, combine = fold_start(op.kind, x.dtype), _COMBINE[op.kind]
+    start, combine = fold_start(op.kind, x.dtype), COMBINE[op.kind]
     text.line(f"size, inner = {text.dim(size)}, {text.dim(inner)}")
     text.line(f"count = {text.dim(product(x.shape))}")
     text.line(f"line = {kernel.program()} * {high} + tl.arange(0, {high})[:, None]")
