@@ -1,6 +1,7 @@
 """Resize: each element of the result is the nearest one of the operand, or a sum over its neighbours on every axis.
 
-Places are computed in float64, as the definition does: a place that rounds otherwise is another pixel.
+Places are computed in float64, as the definition does: a place that rounds otherwise is another pixel. How far they are
+from that pixel, and so the weights, are of the type that the sums are in.
 """
 
 from __future__ import annotations
@@ -138,23 +139,24 @@ class _Resizing:
         *rest, axis = axes
         place = self._place(axis)
         base = text.let(f"libdevice.ceil({place}) - 1.0")
-        fraction, whole = text.let(f"{place} - {base}"), text.let(f"{base}.to(tl.int64)")
+        kind = scalar.compute_type(wide)
+        fraction, whole = text.let(f"({place} - {base}).to({kind})"), text.let(f"{base}.to(tl.int64)")
         unmoved = None if self._crop or self._moves(axis) else self._unmoved(axis)
         stretch, taps = self._taps(axis, unmoved)
-        size = float_of(elements, axis.size)
+        stretch = text.let(f"{stretch}.to({kind})")
+        size = text.dim(axis.size)
         total = ""
         if self._op.exclude_outside or self._op.antialias:
             total = text.fresh("total")
-            text.line(f"{total} = tl.zeros([{_BLOCK}], tl.float64)")
+            text.line(f"{total} = tl.zeros([{_BLOCK}], {kind})")
             with text.block(f"for tap in {taps}:"):
-                text.line(f"{total} = {total} + {self._weight('tap', fraction, base, stretch, size)}")
+                text.line(f"{total} = {total} + {self._weight('tap', fraction, whole, stretch, size, wide)}")
             text.line(f"{total} = tl.where({total} == 0.0, 1.0, {total})")
-        kind = scalar.compute_type(wide)
         sum_, tap = text.fresh("sum"), text.fresh("tap")
         text.line(f"{sum_} = tl.zeros([{_BLOCK}], {kind})")
         with text.block(f"for {tap} in {taps}:"), self._inside():
-            weight = self._weight(tap, fraction, base, stretch, size)
-            weight = f"({weight} / {total})" if total else weight
+            weight = self._weight(tap, fraction, whole, stretch, size, wide)
+            weight = scalar.apply("div", [f"({weight})", total], [wide, wide], wide) if total else weight
             source = f"{whole} + {tap}"
             if unmoved is not None:
                 weight = f"tl.where({unmoved}, 1.0, {weight})"
@@ -200,15 +202,15 @@ class _Resizing:
             first, last = text.let(f"tl.where({unmoved}, 0, {first})"), text.let(f"tl.where({unmoved}, 1, {last})")
         return stretch, f"range({first}, {last})"
 
-    def _weight(self, tap: str, fraction: str, base: str, stretch: str, size: str) -> str:
-        """The weight of a neighbour, float64."""
+    def _weight(self, tap: str, fraction: str, whole: str, stretch: str, size: str, wide: DType) -> str:
+        """The weight of a neighbour, in the type that sums are in."""
         distance = f"tl.abs(({tap} - {fraction}) * {stretch})"
         if self._op.mode == "linear":
             weight = f"tl.maximum(1.0 - {distance}, 0.0)"
         else:
-            weight = f"cubic_weight({distance}, {scalar.constant(self._op.cubic_a, FLOAT64)})"
+            weight = f"cubic_weight({distance}, {scalar.constant(self._op.cubic_a, wide)})"
         if self._op.exclude_outside:
-            weight = f"tl.where(({base} + {tap} < 0.0) | ({base} + {tap} >= {size}), 0.0, {weight})"
+            weight = f"tl.where(({whole} + {tap} < 0) | ({whole} + {tap} >= {size}), 0.0, {weight})"
         return weight
 
     def _rounded(self, value: str, wide: DType) -> str:
