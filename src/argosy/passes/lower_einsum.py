@@ -3,7 +3,8 @@
     einsum("bhid,bhjd->bhij", q, k) = dot(q, transpose(k))
 
 Axes that both operands and the result have are batches, those that only the operands share are summed, the rest
-are the rows and columns. Of three operands or more the first two are multiplied first.
+are the rows and columns. Of three operands or more the first two are multiplied first. An axis of size 1 that repeats
+along another's is left out of its operand.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _ELLIPSIS = "..."
 @register_pass
 @dataclass(frozen=True, slots=True)
 class LowerEinsum:
-    """Replace each einsum whose operands agree in the sizes of their axes and repeat none."""
+    """Replace each einsum whose operands have no axis twice and agree in the sizes of their axes, those of 1 apart."""
 
     name = "lower_einsum"
 
@@ -67,15 +68,16 @@ def _lower(build: Builder, instruction: Instruction) -> Sequence[Value] | None:
     result = [
         name for label in equation.result for name in (filter(_is_batch, longest) if label == _ELLIPSIS else (label,))
     ]
-    # A short float is rounded once, at the end.
-    rounds = operands[0].dtype.compute is not operands[0].dtype
-    if rounds and (len(terms) != 2 or any(_alone(terms, index, result) for index in range(2))):
-        return None
     build.at(instruction.source)
+    terms = [_without_repeated(build, term, terms) for term in terms]
+    # A short float is rounded once, at the end.
+    dtype = operands[0].dtype
+    if dtype.compute is not dtype and (len(terms) != 2 or any(_alone(terms, index, result) for index in range(2))):
+        terms = [_Term(build.convert(term.value, dtype.compute), term.labels) for term in terms]
     while True:
         first = _summed(build, terms[0], {*result, *(label for term in terms[1:] for label in term.labels)})
         if len(terms) == 1:
-            return [_ordered(build, first, result)]
+            return [build.convert(_ordered(build, first, result), dtype)]
         kept = {*result, *(label for term in terms[2:] for label in term.labels)}
         second = _summed(build, terms[1], {*first.labels, *kept})
         terms[:2] = [_multiplied(build, first, second, kept)]
@@ -93,13 +95,24 @@ def _term(value: Value, labels: tuple[str, ...]) -> _Term:
 
 
 def _agree(terms: Sequence[_Term]) -> bool:
-    """Whether each label surely has one size: an axis of 1 may repeat along another's."""
+    """Whether each label surely has one size, but for axes of 1, which may repeat along another's."""
     sizes: dict[str, DimLike] = {}
     for term in terms:
         for label in term.labels:
-            if not equal(sizes.setdefault(label, term.size(label)), term.size(label)):
+            size = term.size(label)
+            known = sizes.setdefault(label, size)
+            if known == 1:
+                sizes[label] = size
+            elif size != 1 and not equal(known, size):
                 return False
     return True
+
+
+def _without_repeated(build: Builder, term: _Term, terms: Sequence[_Term]) -> _Term:
+    """Without the axes of 1 that another term has in another size."""
+    longer = {label for other in terms for label in other.labels if other.size(label) != 1}
+    kept = tuple(label for label in term.labels if term.size(label) != 1 or label not in longer)
+    return term if kept == term.labels else _Term(_shaped(build, term.value, term.sizes(kept)), kept)
 
 
 def _alone(terms: Sequence[_Term], index: int, result: Sequence[str]) -> bool:
