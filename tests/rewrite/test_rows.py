@@ -47,6 +47,15 @@ module main(%x: float32[4, 8]) {
 }
 """
 
+CODES = """
+module main(%x: int8[4, 8], %k: float32[], %z: int8[]) {
+  %f = dequantize(%x, %k) {dtype = float32} : float32[4, 8]
+  %s = softmax(%f) {axis = 1} : float32[4, 8]
+  %y = quantize(%s, %k, %z) {dtype = int8} : int8[4, 8]
+  return y = %y
+}
+"""
+
 READ_OUTSIDE = """
 module main(%x: float32[4, 8]) {
   %m = reduce(%x) {kind = "max", axes = [1]} : float32[4, 1]
@@ -74,11 +83,12 @@ def groups(text: str) -> list[tuple[str, list[str]]]:
     [
         (NORM, [("y", ["m", "d", "s", "v", "r", "q"])]),
         (PRODUCT, [("y", ["s"])]),  # the sum belongs to the product
+        (CODES, [("y", ["f", "s"])]),
         (LONE, []),  # nothing goes over the row again
         (COLUMNS, []),  # its rows are not the last axis
         (READ_OUTSIDE, []),  # the greatest leaves the module
     ],
-    ids=["norm", "product", "lone", "columns", "outside"],
+    ids=["norm", "product", "codes", "lone", "columns", "outside"],
 )
 def test_what_works_on_rows(text: str, expected: list[tuple[str, list[str]]]) -> None:
     assert groups(text) == expected

@@ -34,6 +34,7 @@ from argosy.ops.slicing import Pad
 from argosy.passes.manager import PassContext, register_pass
 from argosy.rewrite.attention import find_attentions
 from argosy.rewrite.codes import dequantized_matrix
+from argosy.rewrite.product_ends import product_ends
 from argosy.rewrite.rebuild import map_bodies
 from argosy.rewrite.rows import find_rows
 
@@ -92,6 +93,7 @@ class FuseLoops:
         steady = _steady(module, short=self.short_codes)
         attentions = {attention.product: attention.inner for attention in find_attentions(module)}
         rows = find_rows(module) if self.rows else {}
+        ends = product_ends(module, self.views) if self.rows else frozenset()
         inner = {root: own for root, own in rows.items() if not own & set().union(*attentions.values())}
         homes: dict[Instruction, _Group] = {}
         readers: dict[Instruction, list[_Group | None]] = {}
@@ -108,6 +110,7 @@ class FuseLoops:
                 of_rows = instruction in inner and not inner[instruction] & (apart | steady)
                 alone = (
                     instruction in results
+                    or instruction in ends
                     or of_rows  # what takes it goes over other rows, else it would be one of them
                     or (instruction in steady and any(group and group.members[0] not in steady for group in taken))
                 )

@@ -21,6 +21,8 @@ __all__ = ["find_rows", "reduces_rows"]
 _LONGEST: Final = 16384
 """Elements of a row that are held at once."""
 _PRODUCTS: Final = frozenset({"dot", "conv", "conv_transpose"})
+_STEPS: Final = frozenset({"pointwise", "quantize", "dequantize"})
+"""Ops that go over a row element by element."""
 _KINDS: Final = frozenset({"sum", "mean", "max", "min"})
 
 
@@ -101,7 +103,7 @@ def _of_rows(instruction: Instruction, rows: tuple[object, ...]) -> bool:
 def _goes_over(instruction: Instruction) -> bool:
     kinds = [*instruction.types, *(operand.type for operand in instruction.operands if operand is not None)]
     ranked = all(isinstance(kind, TensorType) and kind.dims is not None for kind in kinds)
-    return instruction.op.name == "pointwise" and ranked and bool(_shape(instruction))
+    return instruction.op.name in _STEPS and ranked and bool(_shape(instruction))
 
 
 def _epilogues(
@@ -110,7 +112,7 @@ def _epilogues(
     """What can be computed behind a product, for it goes element by element over its result, which it alone reads."""
     found: set[Instruction] = set()
     for instruction in instructions:
-        if instruction.op.name != "pointwise":
+        if instruction.op.name not in _STEPS:
             continue
         for operand in instruction.operands:
             if operand is None or isinstance(operand.instruction.op, Constant):

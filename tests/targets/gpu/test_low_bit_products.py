@@ -14,6 +14,7 @@ from argosy.ir.program import Program
 from argosy.ops.convolution import Conv
 from argosy.ops.matmul import Dot
 from argosy.ops.quantize import Dequantize, Quantize
+from argosy.ops.reduce import Softmax
 from argosy.ops.view import Transpose
 from argosy.options import CompileOptions
 from argosy.targets.gpu.arch import find_gpu
@@ -109,6 +110,25 @@ def test_convolutions_of_codes(arch: str, channels: int, outputs: int, group: in
     y = build.add(Conv((2, 1), (1, 0, 1, 2), (1, 1), group), x, w, bias)
     found, expected = _both(build.module({"y": y}), {"x": a}, arch)
     np.testing.assert_allclose(found, expected, 1e-4, 1e-3)
+
+
+def test_rows_of_codes_are_one_kernel_between_products_that_end_in_codes() -> None:
+    """Dynamic quantised attention: the scores, their softmax and what they weigh are int8 in memory."""
+    a, b = _codes(0, (2, 9, 40), "uint8"), _codes(1, (2, 9, 40), "uint8")
+    build = Builder()
+    x = _dequantized(build, build.tensor_parameter("x", "uint8", a.shape), 0.01, np.uint8(120))
+    w = _dequantized(build, build.tensor_parameter("w", "uint8", b.shape), 0.01, np.uint8(131))
+    scale = build.constant(np.float32(1 / 255))
+    scores = build.add(Dot(), x, build.add(Transpose((0, 2, 1)), w))
+    weights = build.add(Quantize(dtype("uint8")), build.add(Softmax(2), scores), scale, build.constant(np.uint8(0)))
+    mixed = build.add(Dot(), build.add(Dequantize(FLOAT32), weights, scale), w)
+    coded = build.add(Quantize(dtype("int8")), mixed, build.constant(np.float32(0.02)), build.constant(np.int8(3)))
+    y = build.add(Transpose((1, 0, 2)), build.pointwise("neg", _dequantized(build, coded, 0.02, np.int8(3))))
+    module = build.module({"y": y})
+    run = interpreted_run(Program(module), options=STRICT)
+    found, expected = run({"x": a, "w": b})["y"], Interpreter(module).run([a, b], Env())[0]
+    np.testing.assert_allclose(found, expected, atol=0.0401)  # 2 steps of the last codes, whose own came rounded
+    assert np.abs(found - expected).mean() < 0.004
 
 
 FLOATS = ("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz")
