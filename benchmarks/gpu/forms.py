@@ -18,7 +18,7 @@ import numpy as np
 
 import argosy
 
-__all__ = ["FORMS", "Form", "pack", "run"]
+__all__ = ["FORMS", "Form", "error_of", "pack", "run"]
 
 _MANY: Final = 1_000_000
 _SLOTS: Final = 100_000
@@ -219,7 +219,7 @@ def run(folder: Path, forms: list[Form], *, kernels: int) -> None:
         session = argosy.Session(folder / f"{form.name}.argosy", device="cuda")
         first, second = (list(session.run(given).values()) for _ in range(2))
         same = all(left.tobytes() == right.tobytes() for left, right in zip(first, second, strict=True))
-        error = _error(form.expected(arrays), first)
+        error = error_of(form.expected(arrays), first)
         ours = measure(session, given)
         line = f"{form.name:16} ours {ours.model:9.1f}  error {error:.1e}  {'same' if same else 'OTHER'} bits"
         if form.torch is not None:
@@ -235,8 +235,8 @@ def run(folder: Path, forms: list[Form], *, kernels: int) -> None:
         raise SystemExit(f"not right: {', '.join(wrong)}")
 
 
-def _error(expected: list[Any], found: list[Any]) -> float:
-    """The greatest distance beside the greatest expected; infinite where integers differ."""
+def error_of(expected: list[Any], found: list[Any]) -> float:
+    """The greatest distance beside the greatest expected; infinite where integers differ, or there is a NaN."""
     worst = 0.0
     for right, ours in zip(expected, found, strict=True):
         if right.shape != ours.shape:
@@ -244,8 +244,8 @@ def _error(expected: list[Any], found: list[Any]) -> float:
         if right.dtype.kind != "f":
             worst = max(worst, 0.0 if np.array_equal(right, ours) else float("inf"))
         else:
-            distance = np.abs(right.astype(np.float64) - ours).max()
-            worst = max(worst, float(distance / max(np.abs(right).max(), 1e-30)))
+            distance = float(np.abs(right.astype(np.float64) - ours).max() / max(np.abs(right).max(), 1e-30))
+            worst = max(worst, distance if np.isfinite(distance) else float("inf"))
     return worst
 
 

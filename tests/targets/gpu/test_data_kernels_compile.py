@@ -12,9 +12,11 @@ import argosy
 from argosy.ir import Builder, Program, TensorType
 from argosy.ir.dtype import BOOL, FLOAT32, INT64
 from argosy.ops.index import Compress, NonZero
+from argosy.ops.recurrent import Recurrent
 from argosy.ops.reduce import Reduce
 from argosy.ops.requirement import Require
 from argosy.ops.resize import Resize
+from argosy.ops.scan import Cumulative
 from argosy.ops.scatter import ScatterND
 from argosy.ops.signal import Fourier
 from argosy.ops.sort import NonMaxSuppression, TopK, Unique
@@ -48,6 +50,14 @@ CASES: dict[str, tuple[list[TensorType], Callable[..., Any]]] = {
         lambda b, *a: b.add(ScatterND("add"), *a),
     ),
     "fourier": ([TensorType(FLOAT32, (2, 1000, 1))], lambda b, *a: b.add(Fourier(1024, 1, onesided=True), *a)),
+    "running sum": (
+        [TensorType(FLOAT32, (1, 20_000))],
+        lambda b, x: b.add(Cumulative("sum"), x, b.constant(np.array(1))),
+    ),
+    "recurrent launches": (
+        [TensorType(FLOAT32, (3, 1, 8)), TensorType(FLOAT32, (1, 1536, 8)), TensorType(FLOAT32, (1, 1536, 512))],
+        lambda b, *a: b.add_all(Recurrent("gru", "forward", ("sigmoid", "tanh"), (0.0, 0.0), (0.0, 0.0)), *a)[0],
+    ),
     "top-k ranks": ([TensorType(INT64, (2, 50)), ONE], lambda b, *a: b.add_all(TopK(1), *a)[1]),
     "suppression": (
         [X, TensorType(FLOAT32, (2, 3, 50)), ONE, *[TensorType(FLOAT32, (1,))] * 2],
