@@ -1,0 +1,269 @@
+/* Loads, stores and atomic operations. */
+
+enum { IN_GLOBAL, IN_BUFFER, IN_PRIVATE, IN_LOCAL, IN_SCALAR };
+enum { A_NONE, A_ADD, A_SUB, A_MIN, A_MAX, A_AND, A_OR, A_XOR, A_SWAP, A_CMPSWAP, A_PK_ADD };
+enum { K_U32, K_I32, K_F32, K_U64, K_I64, K_F64, K_F16 };
+enum { HAS_OFFEN = 1, HAS_SCALED = 2, HAS_BASE = 4, HAS_SHARED = 8 };
+
+static int inside(Machine *m, uint64_t address, uint64_t size) {
+  if (address >= m->last.start && address + size <= m->last.end) return 1;
+  int low = 0, high = m->range_count;
+  while (low < high) {
+    int middle = (low + high) / 2;
+    if (m->ranges[middle].start <= address) low = middle + 1;
+    else high = middle;
+  }
+  if (low == 0) return 0;
+  Range found = m->ranges[low - 1];
+  if (address + size > found.end || address + size < address) return 0;
+  m->last = found;
+  return 1;
+}
+
+static inline uint64_t wide_at(const Wave *w, const Operand *o, int lane) {
+  uint64_t low = word_at(w, o, 0, lane);
+  return o->count > 1 || o->kind == OF_CONSTANT ? low | (uint64_t)word_at(w, o, 1, lane) << 32 : low;
+}
+
+static inline void copy_bytes(void *to, const void *from, int bytes) {
+  switch (bytes) {
+  case 1: *(uint8_t *)to = *(const uint8_t *)from; break;
+  case 2: __builtin_memcpy_inline(to, from, 2); break;
+  case 4: __builtin_memcpy_inline(to, from, 4); break;
+  case 8: __builtin_memcpy_inline(to, from, 8); break;
+  case 12: __builtin_memcpy_inline(to, from, 12); break;
+  default: __builtin_memcpy_inline(to, from, 16);
+  }
+}
+
+/* What a lane stores, and what becomes of what it loads. */
+static inline void gather(const Wave *w, const Instruction *in, const Operand *data, int lane, uint32_t *to) {
+  if (in->bytes >= 4) {
+    for (int k = 0; k < in->bytes / 4; k++) to[k] = word_at(w, data, k, lane);
+  } else {
+    uint32_t value = word_at(w, data, 0, lane);
+    to[0] = in->half == 2 || data->high ? value >> 16 : value;
+  }
+}
+
+static inline void scatter(Wave *w, const Instruction *in, const Operand *data, int lane, const uint32_t *from) {
+  uint32_t(*file)[LANES] = data->kind == OF_VECTOR ? w->vectors : w->accumulators;
+  if (in->bytes >= 4) {
+    for (int k = 0; k < in->bytes / 4; k++) file[data->number + k][lane] = from[k];
+    return;
+  }
+  uint32_t value = in->bytes == 1 ? from[0] & 0xFF : from[0] & 0xFFFF;
+  if (in->is_signed) value = in->bytes == 1 ? (uint32_t)(int8_t)value : (uint32_t)(int16_t)value;
+  uint32_t *place = &file[data->number][lane];
+  if (in->half || data->high)
+    *place = in->half == 2 || data->high ? (*place & 0xFFFF) | value << 16 : (*place & 0xFFFF0000u) | (value & 0xFFFF);
+  else
+    *place = value;
+}
+
+static int run_scalar_load(Machine *m, Wave *w, const Instruction *in) {
+  const Operand *result = &in->source[0];
+  uint64_t address = wide_at(w, &in->source[1], 0) + (uint64_t)in->offset[0];
+  for (int k = 2; k < in->sources; k++)
+    address += in->source[k].kind == OF_CONSTANT ? in->source[k].value : word_at(w, &in->source[k], 0, 0);
+  int bytes = in->bytes, whole = bytes == 255 ? 64 : bytes == 254 ? 32 : bytes;
+  if (whole >= 4) address &= ~3ull;
+  if (!inside(m, address, (uint64_t)whole)) return fail(m, FAULT_BOUNDS, w, 0, address, (uint64_t)whole);
+  if (whole < 4) {
+    uint32_t value = 0;
+    copy_bytes(&value, (const void *)address, whole);
+    if (in->is_signed) value = whole == 1 ? (uint32_t)(int8_t)value : (uint32_t)(int16_t)value;
+    w->scalars[result->number] = value;
+    return 0;
+  }
+  for (int k = 0; k < whole / 4; k++) w->scalars[result->number + k] = ((const uint32_t *)address)[k];
+  return 0;
+}
+
+static uint64_t lane_address(const Wave *w, const Instruction *in, const Operand *first, const Operand *base, int lane) {
+  if (!(in->flags & HAS_BASE)) return wide_at(w, first, lane) + (uint64_t)in->offset[0];
+  uint64_t small = word_at(w, first, 0, lane);
+  if (in->flags & HAS_SCALED) small *= in->bytes;
+  return wide_at(w, base, 0) + small + (uint64_t)in->offset[0];
+}
+
+static volatile char atomic_lock;
+
+static uint64_t changed(const Instruction *in, uint64_t old, uint64_t given, uint64_t expected) {
+  union { uint32_t u; int32_t i; float f; } a = {(uint32_t)old}, b = {(uint32_t)given};
+  union { uint64_t u; int64_t i; double f; } c = {old}, d = {given};
+  if (in->atomic == A_SWAP) return given;
+  if (in->atomic == A_CMPSWAP) return old == expected ? given : old;
+  if (in->atomic == A_PK_ADD) {
+    uint16_t low = half_bits(half_value((uint16_t)old) + half_value((uint16_t)given));
+    uint16_t high = half_bits(half_value((uint16_t)(old >> 16)) + half_value((uint16_t)(given >> 16)));
+    return low | (uint64_t)high << 16;
+  }
+#define ONE(K, x, y, F, wrap)                                                                  \
+  case K:                                                                                      \
+    switch (in->atomic) {                                                                      \
+    case A_ADD: x.F = x.F + y.F; break;                                                        \
+    case A_SUB: x.F = x.F - y.F; break;                                                        \
+    case A_MIN: x.F = y.F < x.F || x.F != x.F ? y.F : x.F; break;                              \
+    case A_MAX: x.F = y.F > x.F || x.F != x.F ? y.F : x.F; break;                              \
+    case A_AND: x.u &= y.u; break;                                                             \
+    case A_OR: x.u |= y.u; break;                                                              \
+    case A_XOR: x.u ^= y.u; break;                                                             \
+    }                                                                                          \
+    return x.u;
+  switch (in->atomic_kind) {
+    ONE(K_U32, a, b, u, )
+    ONE(K_I32, a, b, i, )
+    ONE(K_F32, a, b, f, )
+    ONE(K_U64, c, d, u, )
+    ONE(K_I64, c, d, i, )
+    ONE(K_F64, c, d, f, )
+  }
+  return old;
+}
+
+static int run_atomic(Machine *m, Wave *w, const Instruction *in) {
+  const Operand *source = in->source;
+  const Operand *result = in->returns ? source++ : 0;
+  const Operand *data = &source[1], *base = &source[2];
+  uint64_t mask = active(m, w);
+  int words = in->bytes / 4;
+  uint64_t old[LANES];
+  for (int i = 0; i < m->lanes; i++) {
+    if (!(mask >> i & 1)) continue;
+    uint64_t address = lane_address(w, in, &source[0], base, i);
+    if (!inside(m, address, in->bytes)) return fail(m, FAULT_BOUNDS, w, i, address, in->bytes);
+    uint64_t given = word_at(w, data, 0, i), expected = 0;
+    if (words == 2) given |= (uint64_t)word_at(w, data, 1, i) << 32;
+    if (in->atomic == A_CMPSWAP) {
+      expected = word_at(w, data, words, i);
+      if (words == 2) expected |= (uint64_t)word_at(w, data, 3, i) << 32;
+    }
+    while (__atomic_test_and_set(&atomic_lock, __ATOMIC_ACQUIRE)) {}
+    uint64_t before = words == 2 ? *(uint64_t *)address : *(uint32_t *)address;
+    uint64_t after = changed(in, before, given, expected);
+    if (words == 2) *(uint64_t *)address = after;
+    else *(uint32_t *)address = (uint32_t)after;
+    __atomic_clear(&atomic_lock, __ATOMIC_RELEASE);
+    old[i] = before;
+  }
+  if (result)
+    for (int i = 0; i < m->lanes; i++)
+      if (mask >> i & 1)
+        for (int k = 0; k < words; k++) w->vectors[result->number + k][i] = (uint32_t)(old[i] >> (32 * k));
+  return 0;
+}
+
+static int run_global(Machine *m, Wave *w, const Instruction *in) {
+  if (in->atomic) return run_atomic(m, w, in);
+  const Operand *data = in->store ? &in->source[1] : &in->source[0];
+  const Operand *first = in->store ? &in->source[0] : &in->source[1], *base = &in->source[2];
+  uint64_t mask = active(m, w), addresses[LANES];
+  for (int i = 0; i < m->lanes; i++) {
+    if (!(mask >> i & 1)) continue;
+    addresses[i] = lane_address(w, in, first, base, i);
+    if (!inside(m, addresses[i], in->bytes)) return fail(m, FAULT_BOUNDS, w, i, addresses[i], in->bytes);
+  }
+  for (int i = 0; i < m->lanes; i++) {
+    if (!(mask >> i & 1)) continue;
+    uint32_t words[4] = {0};
+    if (in->store) {
+      gather(w, in, data, i, words);
+      copy_bytes((void *)addresses[i], words, in->bytes);
+    } else {
+      copy_bytes(words, (const void *)addresses[i], in->bytes);
+      scatter(w, in, data, i, words);
+    }
+  }
+  return 0;
+}
+
+static int run_buffer(Machine *m, Wave *w, const Instruction *in) {
+  const Operand *data = &in->source[0], *place = &in->source[1], *resource = &in->source[2], *shared = &in->source[3];
+  uint64_t start = (w->scalars[resource->number] | (uint64_t)w->scalars[resource->number + 1] << 32);
+  uint64_t size = w->scalars[resource->number + 2], mask = active(m, w), offsets[LANES];
+  if (start >> 48 & 0x3FFF) return fail(m, FAULT_UNKNOWN, w, 0, start, 0);
+  start &= 0xFFFFFFFFFFFFull;
+  for (int i = 0; i < m->lanes; i++) {
+    if (!(mask >> i & 1)) continue;
+    offsets[i] = (uint64_t)in->offset[0] + word_at(w, shared, 0, 0);
+    if (in->flags & HAS_OFFEN) offsets[i] += word_at(w, place, 0, i);
+    if (offsets[i] + in->bytes <= size && !inside(m, start + offsets[i], in->bytes))
+      return fail(m, FAULT_BOUNDS, w, i, start + offsets[i], in->bytes);
+  }
+  for (int i = 0; i < m->lanes; i++) {
+    if (!(mask >> i & 1)) continue;
+    uint32_t words[4] = {0};
+    int there = offsets[i] + in->bytes <= size;
+    if (in->store) {
+      if (!there) continue;
+      gather(w, in, data, i, words);
+      copy_bytes((void *)(start + offsets[i]), words, in->bytes);
+    } else {
+      if (there) copy_bytes(words, (const void *)(start + offsets[i]), in->bytes);
+      scatter(w, in, data, i, words);
+    }
+  }
+  return 0;
+}
+
+static int run_local(Machine *m, Wave *w, const Instruction *in) {
+  const Operand *address = in->store ? &in->source[0] : &in->source[1];
+  uint64_t mask = active(m, w);
+  uint32_t base[LANES];
+  fetch_word(w, address, 0, m->lanes, base); /* a result may lie where the address is */
+  for (int pair = 0; pair <= (in->pairs > 0); pair++) {
+    Operand data = in->source[in->store ? 1 + pair : 0];
+    if (!in->store) data.number += (uint16_t)(pair * in->bytes / 4);
+    uint32_t shift = (uint32_t)in->offset[pair];
+    for (int i = 0; i < m->lanes; i++) {
+      if (!(mask >> i & 1)) continue;
+      uint32_t words[4] = {0};
+      if (base[i] != 0x7FFFFFFF) {
+        uint64_t place = (uint64_t)base[i] + shift;
+        if (place + in->bytes > m->lds_size) return fail(m, FAULT_LOCAL, w, i, place, in->bytes);
+        if (in->store) {
+          gather(w, in, &data, i, words);
+          copy_bytes(m->lds + place, words, in->bytes);
+        } else {
+          copy_bytes(words, m->lds + place, in->bytes);
+        }
+      }
+      if (!in->store) scatter(w, in, &data, i, words);
+    }
+  }
+  return 0;
+}
+
+static int run_private(Machine *m, Wave *w, const Instruction *in) {
+  const Operand *data = in->store ? &in->source[1] : &in->source[0];
+  const Operand *first = in->store ? &in->source[0] : &in->source[1], *second = &in->source[2];
+  uint64_t mask = active(m, w);
+  for (int i = 0; i < m->lanes; i++) {
+    if (!(mask >> i & 1)) continue;
+    uint32_t place = (uint32_t)in->offset[0];
+    if (first->kind != OF_NOTHING) place += word_at(w, first, 0, i);
+    if (in->sources > 2 && second->kind != OF_NOTHING) place += word_at(w, second, 0, i);
+    if ((uint64_t)place + in->bytes > m->private_size) return fail(m, FAULT_PRIVATE, w, i, place, in->bytes);
+    uint8_t *memory = w->private_memory + (size_t)i * m->private_size + place;
+    uint32_t words[4] = {0};
+    if (in->store) {
+      gather(w, in, data, i, words);
+      copy_bytes(memory, words, in->bytes);
+    } else {
+      copy_bytes(words, memory, in->bytes);
+      scatter(w, in, data, i, words);
+    }
+  }
+  return 0;
+}
+
+static int run_access(Machine *m, Wave *w, const Instruction *in) {
+  switch (in->space) {
+  case IN_GLOBAL: return run_global(m, w, in);
+  case IN_BUFFER: return run_buffer(m, w, in);
+  case IN_LOCAL: return run_local(m, w, in);
+  case IN_PRIVATE: return run_private(m, w, in);
+  default: return run_scalar_load(m, w, in);
+  }
+}

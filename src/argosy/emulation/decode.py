@@ -1,0 +1,169 @@
+"""Instructions with their meaning found: what of the text is a result, what a source, and which operation it is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from argosy.emulation.assembly import Listing, Statement
+from argosy.emulation.matrix import MatrixShape, find_matrix
+from argosy.emulation.memory_forms import MemoryForm, find_memory_form
+from argosy.emulation.operands import VCC, Operand, read_operand
+from argosy.emulation.refusal import NotEmulated
+from argosy.emulation.semantics import load_semantics
+from argosy.emulation.semantics.table import OPERATIONS, RENAMED, Operation
+
+__all__ = ["FLOW", "LANES", "NOTHING", "Instruction", "Program", "decode"]
+
+_SUFFIXES: Final = ("_e64_dpp", "_dpp", "_sdwa", "_e32", "_e64")
+_SHORT_FLOAT: Final = re.compile(r"_(?:fp8|bf8)(?:_|$)")
+
+NOTHING: Final = re.compile(
+    r"s_(waitcnt|wait_|nop$|delay_alu|clause|sleep|setprio|sendmsg|inst_prefetch|icache_inv|code_end|sethalt|"
+    r"set_inst_prefetch|singleuse_vdst|barrier_signal|ttracedata|set_vgpr_msb|setkill|version|round_mode|trap_none|"
+    r"prefetch_|dcache_|decperflevel|incperflevel)|"
+    r"(buffer|global)_(inv|wb|gl0_inv|gl1_inv|wbl2|wbinvl1|prefetch)|v_nop|s_set_gpr_idx_off|s_monitor_sleep"
+)
+"""Waits, hints and cache control: all is done in order here."""
+FLOW: Final = frozenset({
+    "s_branch", "s_cbranch_scc0", "s_cbranch_scc1", "s_cbranch_vccz", "s_cbranch_vccnz", "s_cbranch_execz",
+    "s_cbranch_execnz", "s_endpgm", "s_barrier", "s_barrier_wait", "s_setreg_imm32_b32", "s_setreg_b32", "s_getreg_b32",
+    "s_memtime", "s_memrealtime", "s_trap", "s_getpc_b64", "s_setpc_b64", "s_swappc_b64",
+})  # fmt: skip
+LANES: Final = frozenset({
+    "v_readfirstlane_b32", "v_readlane_b32", "v_writelane_b32", "v_mbcnt_lo_u32_b32", "v_mbcnt_hi_u32_b32",
+    "v_permlane16_b32", "v_permlanex16_b32", "v_permlane64_b32", "v_permlane32_swap_b32", "v_permlane16_swap_b32",
+    "v_swap_b32", "v_accvgpr_read_b32", "v_accvgpr_write_b32", "v_accvgpr_mov_b32",
+    "ds_bpermute_b32", "ds_permute_b32", "ds_swizzle_b32",
+})  # fmt: skip
+"""What moves values between lanes or files of registers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Instruction:
+    """One instruction. Just one of `operation`, `memory` and `matrix` is there, or none for what `name` says.
+
+    `target` is the place a branch goes to; `writes_exec` is there for v_cmpx.
+    """
+
+    place: int
+    name: str
+    statement: Statement
+    results: tuple[Operand, ...] = ()
+    sources: tuple[Operand, ...] = ()
+    modifiers: Mapping[str, str] = field(default_factory=dict)
+    operation: Operation | None = None
+    memory: MemoryForm | None = None
+    matrix: MatrixShape | None = None
+    target: int = -1
+    writes_exec: bool = False
+    second: Instruction | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A kernel, decoded. `joins` holds the places where branches go to."""
+
+    listing: Listing
+    instructions: tuple[Instruction, ...]
+    joins: frozenset[int]
+
+
+def decode(listing: Listing) -> Program:
+    """Find what each instruction means. Raises NotEmulated, with the line, for the first that has no meaning here."""
+    load_semantics()
+    made = []
+    for place, statement in enumerate(listing.statements):
+        try:
+            made.append(_instruction(place, statement, listing))
+        except NotEmulated as refusal:
+            where = f"{listing.name}, line {statement.line}: {statement.text}"
+            raise NotEmulated(refusal.what, where) from None
+    joins = frozenset(each.target for each in made if each.target >= 0)
+    return Program(listing, tuple(made), joins)
+
+
+def _instruction(place: int, statement: Statement, listing: Listing) -> Instruction:
+    if statement.second is not None:
+        first = _one(place, replace(statement, second=None), listing)
+        return replace(first, second=_one(place, statement.second, listing))
+    return _one(place, statement, listing)
+
+
+def _one(place: int, statement: Statement, listing: Listing) -> Instruction:
+    name = plain_name(statement.mnemonic)
+    if NOTHING.match(name):
+        return Instruction(place, "nothing", statement)
+    if name in FLOW:
+        return _flow(place, name, statement, listing)
+    operands = tuple(read_operand(text) for text in statement.operands)
+    modifiers = statement.modifiers
+    if statement.mnemonic.endswith("_sdwa") or "_dpp" in statement.mnemonic:
+        modifiers = {**modifiers, ("sdwa" if statement.mnemonic.endswith("_sdwa") else "dpp"): ""}
+    if name in LANES:
+        return Instruction(place, name, statement, operands[:1], operands[1:], modifiers)
+    form = find_memory_form(name)
+    if form is not None:
+        return Instruction(place, name, statement, (), operands, modifiers, memory=form)
+    shape = find_matrix(name, listing.arch)
+    if shape is not None:
+        return Instruction(place, name, statement, operands[:1], operands[1:], modifiers, matrix=shape)
+    return _computing(place, name, statement, operands, modifiers, listing)
+
+
+def plain_name(mnemonic: str) -> str:
+    """A mnemonic without what says how it is encoded."""
+    name = mnemonic.replace("v_dual_", "v_", 1)
+    for suffix in _SUFFIXES:
+        if name.endswith(suffix):
+            return name.removesuffix(suffix)
+    return name
+
+
+def _flow(place: int, name: str, statement: Statement, listing: Listing) -> Instruction:
+    target = -1
+    if name.startswith(("s_branch", "s_cbranch")):
+        label = statement.operands[0]
+        if label not in listing.labels:
+            raise NotEmulated(f"a branch to {label}")
+        target = listing.labels[label]
+    return Instruction(place, name, statement, target=target)
+
+
+def _computing(
+    place: int,
+    name: str,
+    statement: Statement,
+    operands: tuple[Operand, ...],
+    modifiers: Mapping[str, str],
+    listing: Listing,
+) -> Instruction:
+    compares = name.startswith("v_cmpx_")
+    wanted = name.replace("v_cmpx_", "v_cmp_", 1) if compares else name
+    if _SHORT_FLOAT.search(wanted) and listing.arch == "gfx942":
+        wanted += "@fnuz"
+    if wanted == "v_dot4_i32_iu8":
+        signs = modifiers.get("neg_lo", "[0,0,0]").strip("[]").split(",")
+        wanted += f"@{signs[0]}{signs[1]}"
+    operation = OPERATIONS.get(RENAMED.get(wanted, wanted))
+    if operation is None:
+        raise NotEmulated(f"the instruction {statement.mnemonic}")
+    shown = [kind for kind in operation.results if kind not in ("scc", "exec32", "exec64")]
+    needed = [kind for kind in operation.sources if kind not in ("scc", "exec32", "exec64")]
+    if operation.keeps:
+        needed = needed[:-1]
+    if compares and len(operands) == len(needed):
+        shown = []
+    results, sources = operands[: len(shown)], operands[len(shown) :]
+    if len(sources) == len(needed) - 1 and needed[-1] == "mask":
+        pair = 2 if listing.wave_size == 64 else 1
+        sources = (*sources, Operand("s", "vcc", VCC, pair))
+    if len(sources) == len(needed) + 1 and name.startswith(("s_addk", "s_mulk", "s_cmpk")):
+        sources = sources[:-1]
+    if len(results) != len(shown) or len(sources) != len(needed):
+        raise NotEmulated(f"{statement.mnemonic} with {len(operands)} operands")
+    if operation.keeps:
+        sources = (*sources, results[0])
+    return Instruction(place, name, statement, results, sources, modifiers, operation, writes_exec=compares)

@@ -1,0 +1,53 @@
+"""A kernel made ready for an engine: the one in C where it can be had, else the one in numpy."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from argosy.emulation.assembly import read_assembly
+from argosy.emulation.c_engine.build import engine_reason
+from argosy.emulation.c_engine.engine import EncodedKernel, run_encoded
+from argosy.emulation.decode import Program, decode
+from argosy.emulation.memory import Memory
+from argosy.emulation.numpy_engine.engine import run_kernel
+from argosy.errors import EnvironmentError_
+
+__all__ = ["Engine", "Kernel", "make_kernel"]
+
+Engine = Literal["c", "numpy", ""]
+log: Final = logging.getLogger("argosy.emulation")
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """A kernel with what runs it. `encoded` is there where that is the engine in C."""
+
+    program: Program
+    encoded: Any = None
+
+    def run(self, memory: Memory, kernarg: int, grid: Sequence[int], threads: int, shared: int) -> None:
+        """Run every workgroup. Raises Fault and NotEmulated, with the instruction."""
+        if self.encoded is not None:
+            run_encoded(self.encoded, memory, kernarg, grid, threads, shared)
+        else:
+            run_kernel(self.program, memory, kernarg, grid, threads, shared)
+
+
+def make_kernel(text: str, engine: Engine = "") -> Kernel:
+    """Read a kernel's assembly text. Without a named engine, the one in C where it can be had. Raises NotEmulated."""
+    program = decode(read_assembly(text))
+    if engine == "numpy":
+        return Kernel(program)
+    why = engine_reason()
+    if not why:
+        try:
+            return Kernel(program, EncodedKernel(program))
+        except EnvironmentError_ as error:
+            if engine == "c":
+                raise
+            why = error.what
+    log.info("%s is emulated by numpy: %s", program.listing.name, why)
+    return Kernel(program)

@@ -1,0 +1,293 @@
+"""Loads, stores and atomic operations, in every space."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from argosy.emulation.decode import Instruction
+from argosy.emulation.memory import Fault, Memory
+from argosy.emulation.memory_forms import MemoryForm
+from argosy.emulation.numpy_engine.waves import Waves
+from argosy.emulation.operands import Operand
+from argosy.emulation.refusal import NotEmulated
+from argosy.emulation.semantics.arithmetic import TYPES
+
+__all__ = ["run_access"]
+
+_ATOMICS: Final[dict[str, Callable[[Any, Any], Any]]] = {
+    "add": lambda old, new: old + new,
+    "sub": lambda old, new: old - new,
+    "min": np.fmin,
+    "max": np.fmax,
+    "and": lambda old, new: old & new,
+    "or": lambda old, new: old | new,
+    "xor": lambda old, new: old ^ new,
+    "swap": lambda _, new: new,
+}
+_SENTINEL: Final = 0x7FFFFFFF
+"""Where gfx1250 points lanes of local memory that are to do nothing."""
+
+
+def run_access(waves: Waves, memory: Memory, instruction: Instruction, chosen: Any, count: int) -> None:
+    """An instruction with a `memory` form."""
+    form = instruction.memory
+    assert form is not None  # noqa: S101 - the caller chose by it
+    match form.space:
+        case "scalar":
+            _scalar(waves, memory, instruction, form, chosen, count)
+        case "global":
+            _global(waves, memory, instruction, form, chosen, count)
+        case "buffer":
+            _buffer(waves, memory, instruction, form, chosen, count)
+        case "lds":
+            _local(waves, instruction, form, chosen)
+        case "scratch":
+            _scratch(waves, instruction, form, chosen, count)
+
+
+def _offset(instruction: Instruction, name: str = "offset") -> int:
+    text = instruction.modifiers.get(name, "0")
+    return int(text, 0)
+
+
+def _wide(waves: Waves, operand: Operand, chosen: Any, count: int) -> NDArray[np.uint64]:
+    return waves.read(operand, "u64", chosen, count)
+
+
+def _scalar(waves: Waves, memory: Memory, instruction: Instruction, form: MemoryForm, chosen: Any, count: int) -> None:
+    result, base, *rest = instruction.sources
+    if form.store or instruction.name.startswith("s_buffer"):
+        raise NotEmulated(f"the instruction {instruction.name}")
+    address = _wide(waves, base, chosen, count)[:, 0]
+    for each in rest:
+        if each.kind == "constant":
+            address = address + np.uint64(int(each.value) & 0xFFFFFFFFFFFFFFFF)
+        else:
+            address = address + waves.read(each, "u32", chosen, count)[:, 0].astype(np.uint64)
+    address = (address + np.uint64(_offset(instruction) & 0xFFFFFFFFFFFFFFFF)) & ~np.uint64(3)
+    if form.bits < 32:
+        raw = memory.read(address, form.bits // 8)
+        waves.scalars[result.number, chosen] = _widened(raw, form)[:, 0]
+        return
+    words = memory.read(address, form.bits // 8).view(np.uint32)
+    for place in range(words.shape[1]):
+        waves.scalars[result.number + place, chosen] = words[:, place]
+
+
+def _operands(instruction: Instruction, form: MemoryForm) -> tuple[Operand | None, tuple[Operand, ...]]:
+    """The register of the data, and the operands that make the address."""
+    if form.atomic:
+        raise AssertionError("atomics have their own way")
+    if form.store:
+        address, data, *more = instruction.sources
+        return data, (address, *more)
+    data, *more = instruction.sources
+    return data, tuple(more)
+
+
+def _global_addresses(
+    waves: Waves, instruction: Instruction, parts: Any, chosen: Any, count: int
+) -> NDArray[np.uint64]:
+    first, second = parts
+    offset = np.uint64(_offset(instruction) & 0xFFFFFFFFFFFFFFFF)
+    if second is None or second.kind == "off":
+        return np.broadcast_to(_wide(waves, first, chosen, count) + offset, (count, waves.lanes))
+    base = _wide(waves, second, chosen, count)
+    small = waves.read(first, "u32", chosen, count).astype(np.uint64)
+    if "scale_offset" in instruction.modifiers:
+        assert instruction.memory is not None  # noqa: S101 - a memory instruction
+        small = small * np.uint64(instruction.memory.bits // 8)
+    return np.broadcast_to(base + small + offset, (count, waves.lanes))
+
+
+def _global(waves: Waves, memory: Memory, instruction: Instruction, form: MemoryForm, chosen: Any, count: int) -> None:
+    mask = waves.exec_of(chosen)
+    if form.atomic:
+        _atomic(waves, memory, instruction, form, chosen, count, mask)
+        return
+    data, parts = _operands(instruction, form)
+    addresses = _global_addresses(waves, instruction, (*parts, None)[:2], chosen, count)
+    _move(waves, memory, form, data, addresses, mask, chosen)
+
+
+def _move(
+    waves: Waves, memory: Memory, form: MemoryForm, data: Any, addresses: Any, mask: Any, chosen: Any, zero: Any = None
+) -> None:
+    """Load or store in the lanes of `mask`; lanes of `zero` load zeros instead."""
+    if form.store:
+        if mask.any():
+            memory.write(addresses[mask], _stored(waves, form, data, chosen)[mask])
+        return
+    values = np.zeros((*mask.shape, form.bits // 8), np.uint8)
+    if mask.any():
+        values[mask] = memory.read(addresses[mask], form.bits // 8)
+    _loaded(waves, form, data, values, mask if zero is None else mask | zero, chosen)
+
+
+def _stored(waves: Waves, form: MemoryForm, data: Operand, chosen: Any) -> NDArray[np.uint8]:
+    """The bytes that each lane stores, shape (waves, lanes, bytes)."""
+    words = [
+        np.broadcast_to(waves.word(data, place, chosen), (*_shape(waves, chosen),))
+        for place in range(-(-form.bits // 32))
+    ]
+    if form.half == "high" or data.half == "h":
+        words = [words[0] >> np.uint32(16)]
+    stacked = np.ascontiguousarray(np.stack(words, -1)).view(np.uint8)
+    return stacked[..., : form.bits // 8]
+
+
+def _shape(waves: Waves, chosen: Any) -> tuple[int, int]:
+    return len(waves.scc[chosen]), waves.lanes
+
+
+def _widened(values: NDArray[np.uint8], form: MemoryForm) -> NDArray[np.uint32]:
+    if form.bits == 8:
+        return values.view(np.int8).astype(np.int32).view(np.uint32) if form.signed else values.astype(np.uint32)
+    half = np.ascontiguousarray(values).view(np.uint16)
+    return half.view(np.int16).astype(np.int32).view(np.uint32) if form.signed else half.astype(np.uint32)
+
+
+def _loaded(waves: Waves, form: MemoryForm, data: Operand, values: NDArray[np.uint8], mask: Any, chosen: Any) -> None:
+    if form.bits >= 32:
+        words = values.view(np.uint32)
+        for place in range(words.shape[-1]):
+            waves.write_word(data, place, chosen, words[..., place], mask)
+        return
+    word = _widened(values, form)[..., 0]
+    if form.half or data.half:
+        waves.write_half(data, chosen, word & np.uint32(0xFFFF), mask, high=form.half == "high" or data.half == "h")
+    else:
+        waves.write_word(data, 0, chosen, word, mask)
+
+
+# ------------------------------------------------------------------------------------------------------ buffers
+def _buffer(waves: Waves, memory: Memory, instruction: Instruction, form: MemoryForm, chosen: Any, count: int) -> None:
+    """A raw buffer: what lies beyond its size loads zeros and stores nothing."""
+    if form.atomic or "lds" in instruction.modifiers or "idxen" in instruction.modifiers:
+        raise NotEmulated(f"the instruction {instruction.statement.text}")
+    data, place, resource, shared = instruction.sources
+    base = _wide(waves, Operand("s", resource.text, resource.number, 2), chosen, count)
+    stride = (base >> np.uint64(48)) & np.uint64(0x3FFF)
+    if stride.any():
+        raise NotEmulated("a buffer with a stride")
+    start = base & np.uint64(0xFFFFFFFFFFFF)
+    size = waves.scalars[resource.number + 2][chosen][:, None].astype(np.uint64)
+    offset = waves.read(shared, "u32", chosen, count).astype(np.uint64) + np.uint64(_offset(instruction))
+    if "offen" in instruction.modifiers:
+        offset = offset + waves.read(place, "u32", chosen, count).astype(np.uint64)
+    offset = np.broadcast_to(offset, (count, waves.lanes))
+    mask = waves.exec_of(chosen)
+    inside = offset + np.uint64(form.bits // 8) <= size
+    _move(waves, memory, form, data, start + offset, mask & inside, chosen, zero=mask & ~inside)
+
+
+# ------------------------------------------------------------------------------------------------------ local memory
+def _local(waves: Waves, instruction: Instruction, form: MemoryForm, chosen: Any) -> None:
+    mask = waves.exec_of(chosen)
+    unit = form.bits // 8
+    if form.atomic:
+        raise NotEmulated(f"the instruction {instruction.name}")
+    data: tuple[Operand, ...]
+    if form.store:
+        address, *more = instruction.sources
+        data = tuple(more)
+    else:
+        first, address = instruction.sources
+        data = (first, Operand(first.kind, first.text, first.number + form.bits // 32)) if form.pairs else (first,)
+    base = waves.word(address, 0, chosen).copy()  # a result may lie where the address is
+    names = ("offset0", "offset1") if form.pairs else ("offset",)
+    for each, name in zip(data, names, strict=True):
+        shift = _offset(instruction, name) * (unit * form.pairs if form.pairs else 1)
+        places = np.broadcast_to(base + np.uint32(shift), mask.shape).astype(np.int64)
+        on = mask & (np.broadcast_to(base, mask.shape) != _SENTINEL)
+        group = np.broadcast_to(waves.group_of[chosen][:, None], mask.shape)
+        _check_local(waves, places, on, unit)
+        index = places[on][:, None] + np.arange(unit)
+        if form.store:
+            waves.lds[group[on][:, None], index] = _stored(waves, form, each, chosen)[on]
+        else:
+            values = np.zeros((*mask.shape, unit), np.uint8)
+            values[on] = waves.lds[group[on][:, None], index]
+            _loaded(waves, form, each, values, mask, chosen)
+
+
+def _check_local(waves: Waves, places: Any, on: Any, unit: int) -> None:
+    wrong = on & ((places < 0) | (places + unit > waves.lds.shape[1]))
+    if wrong.any():
+        raise Fault(f"{unit} bytes at {int(places[wrong][0]):#x} lie beyond the {waves.lds.shape[1]} of local memory")
+
+
+# ------------------------------------------------------------------------------------------------------ private memory
+def _scratch(waves: Waves, instruction: Instruction, form: MemoryForm, chosen: Any, count: int) -> None:
+    mask = waves.exec_of(chosen)
+    data, parts = _operands(instruction, form)
+    assert data is not None  # noqa: S101 - no atomic
+    places = np.full((count, waves.lanes), _offset(instruction), np.int64)
+    for part in parts:
+        if part.kind != "off":
+            places = places + waves.read(part, "u32", chosen, count)
+    unit = form.bits // 8
+    size = waves.private.shape[2]
+    wrong = mask & ((places < 0) | (places + unit > size))
+    if wrong.any():
+        raise Fault(f"{unit} bytes at {int(places[wrong][0]):#x} lie beyond the {size} of a lane's private memory")
+    which = np.arange(waves.total)[chosen]
+    owner = np.broadcast_to(which[:, None], mask.shape)[mask][:, None]
+    lane = np.broadcast_to(np.arange(waves.lanes)[None, :], mask.shape)[mask][:, None]
+    index = places[mask][:, None] + np.arange(unit)
+    if form.store:
+        waves.private[owner, lane, index] = _stored(waves, form, data, chosen)[mask]
+    else:
+        values = np.zeros((*mask.shape, unit), np.uint8)
+        values[mask] = waves.private[owner, lane, index]
+        _loaded(waves, form, data, values, mask, chosen)
+
+
+# ------------------------------------------------------------------------------------------------------ atomics
+def _atomic(
+    waves: Waves, memory: Memory, instruction: Instruction, form: MemoryForm, chosen: Any, count: int, mask: Any
+) -> None:
+    """One lane after the other, in order of waves and lanes."""
+    modifiers = instruction.modifiers
+    returns = "glc" in modifiers or "sc0" in modifiers or "RETURN" in modifiers.get("th", "")
+    sources = instruction.sources
+    result = sources[0] if returns else None
+    address, data, *more = sources[1:] if returns else sources
+    addresses = _global_addresses(waves, instruction, (address, more[0] if more else None), chosen, count)
+    size = form.bits // 8
+    compared = form.atomic == "cmpswap"
+    words = [
+        np.broadcast_to(waves.word(data, place, chosen), mask.shape)
+        for place in range((2 if compared else 1) * size // 4)
+    ]
+    given = np.ascontiguousarray(np.stack(words, -1))
+    old = np.zeros((*mask.shape, size // 4), np.uint32)
+    for wave, lane in zip(*np.nonzero(mask), strict=True):
+        where = addresses[wave, lane : lane + 1]
+        before = memory.read(where, size)
+        old[wave, lane] = before.view(np.uint32)[0]
+        after = _after(form, before, given[wave, lane])
+        memory.write(where, after)
+    if result is not None:
+        for place in range(size // 4):
+            waves.write_word(result, place, chosen, old[..., place], mask)
+
+
+def _after(form: MemoryForm, before: NDArray[np.uint8], given: NDArray[np.uint32]) -> NDArray[np.uint8]:
+    if form.atomic == "cmpswap":
+        half = len(given) // 2
+        new, expected = given[:half].view(np.uint8), given[half:].view(np.uint8)
+        return new[None] if (before[0] == expected).all() else before
+    if form.atomic == "pk_add":
+        if form.kind != "f16":
+            raise NotEmulated("an atomic sum of packed bfloat16")
+        return (before.view(np.float16) + given.view(np.float16)).view(np.uint8).reshape(1, -1)
+    kind = TYPES[form.kind]
+    if form.atomic not in _ATOMICS:
+        raise NotEmulated(f"the atomic operation {form.atomic}")
+    found = _ATOMICS[form.atomic](before.view(kind), given.view(kind))
+    return np.ascontiguousarray(found.astype(kind)).view(np.uint8).reshape(1, -1)
