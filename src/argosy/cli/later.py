@@ -29,7 +29,6 @@ LATER: Final[tuple[Spelling, ...]] = (
     refused("--db", ("compile",), "this version has no tuning database"),
     refused("--fleet", ("compile",), _FLEET),
     refused("--separate", ("compile",), "this version writes one file; compile for each arch on its own"),
-    refused("--emulate", ("run", "perf", "verify"), "this version emulates no device"),
     refused("--compare", ("perf",), "this version compares no runs; keep the --json of each"),
     refused("--ranges", ("perf",), "this version marks no ranges for profilers"),
     refused("--trace", ("perf",), "this version writes no traces; --json has every instruction's time"),

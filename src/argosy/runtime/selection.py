@@ -12,7 +12,7 @@ from argosy.artifact.manifest import VariantRecord
 from argosy.errors import DeviceError
 from argosy.runtime.devices.cpu import cpu_family
 from argosy.runtime.devices.host import HOST_FAMILY
-from argosy.runtime.gpu.families import GPU_FAMILIES
+from argosy.runtime.gpu.families import EMULATED, GPU_FAMILIES
 
 __all__ = ["Choice", "Selection", "judge", "select"]
 
@@ -93,7 +93,7 @@ def judge(
     Raises DeviceError for an unknown device.
     """
     wanted = (device or "").partition(":")[0]
-    known = (REF, CPU, *GPU_FAMILIES.values(), HOST_FAMILY)
+    known = (REF, CPU, *GPU_FAMILIES.values(), EMULATED, HOST_FAMILY)
     if wanted not in ("", *known):
         raise DeviceError(
             f"there is no device {device!r} in this version of Argosy",
@@ -164,7 +164,7 @@ def _devices(variant: VariantRecord) -> tuple[str, ...]:
     if variant.family == HOST_FAMILY:
         return (HOST_FAMILY, CPU)
     if variant.family in GPU_FAMILIES:
-        return (GPU_FAMILIES[variant.family],)
+        return (GPU_FAMILIES[variant.family], EMULATED)
     return (CPU,) if variant.family.startswith(cpu_family("")) else ()
 
 

@@ -18,6 +18,9 @@ def add_device_options(parser: Parser) -> None:
     """Device, exactness, weights from elsewhere."""
     group = parser.add_argument_group("device options")
     group.add_argument("--device", metavar="D", help="run on this device (default: the best variant that fits)")
+    group.add_argument(
+        "--emulate", dest="device", action="store_const", const="emulated", help="short for --device emulated"
+    )
     group.add_argument("--exact", action="store_true", help="take no variant that was compiled for another arch")
     group.add_argument("--weights", metavar="FILE", help="where an artifact without weights finds them")
 

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from argosy.artifact.manifest import Requirements, VariantRecord
+from argosy.emulation.archs import emulated_reason
 from argosy.runtime.gpu.discovery import DeviceInfo, devices, driver, driver_words
-from argosy.runtime.gpu.families import GPU_FAMILIES
+from argosy.runtime.gpu.families import EMULATED, GPU_FAMILIES
 
 __all__ = ["Fit", "fit"]
 
+_NEWEST: Final = 10**9
 _CAPABILITY: Final = re.compile(r"(sm|compute)_(\d+)(\d)$")
 
 
@@ -25,7 +27,10 @@ class Fit:
 
 
 def fit(variant: VariantRecord, wanted: str = "") -> Fit:
-    """The device for a variant, None where no device runs it. `wanted` is `cuda`, `hip:1` or `cuda:0000:01:00.0`."""
+    """The device for a variant, None where no device runs it. `wanted` is `cuda`, `hip:1`, `cuda:0000:01:00.0`
+    or `emulated:gfx942`."""
+    if wanted.partition(":")[0] == EMULATED:
+        return _emulated(variant, wanted.partition(":")[2])
     kind = GPU_FAMILIES[variant.family]
     found = [info for info in devices() if info.kind == kind]
     if not found:
@@ -38,6 +43,21 @@ def fit(variant: VariantRecord, wanted: str = "") -> Fit:
         return Fit(None, False, f"there is no device {wanted!r}, but {there}")
     fits = [_on(variant, info) for info in asked]
     return next((each for each in sorted(fits, key=lambda each: not each.exact) if each.device), fits[0])
+
+
+def _emulated(variant: VariantRecord, asked: str) -> Fit:
+    """The emulated device of a variant's arch."""
+    if asked and asked != variant.arch:
+        return Fit(None, False, f"it is for {variant.arch}, {asked} is to be emulated")
+    problem = emulated_reason(variant.arch)
+    return (
+        Fit(None, False, problem) if problem else Fit(emulated_info(variant.arch), True, f"{variant.arch} is emulated")
+    )
+
+
+def emulated_info(arch: str) -> DeviceInfo:
+    """An emulated device: memory is what the host gives, and the driver is as new as any."""
+    return DeviceInfo("hip", 0, f"emulated {arch}", arch, 1, 1 << 62, _NEWEST, "")
 
 
 def _on(variant: VariantRecord, info: DeviceInfo) -> Fit:
