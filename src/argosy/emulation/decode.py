@@ -147,6 +147,11 @@ def _computing(
     if wanted == "v_dot4_i32_iu8":
         signs = modifiers.get("neg_lo", "[0,0,0]").strip("[]").split(",")
         wanted += f"@{signs[0]}{signs[1]}"
+    if "bitop3" in modifiers:
+        # The table of a function of bits is a source more; one of two sources is that of three, the last of which is 0.
+        wanted = wanted.replace("bitop2", "bitop3")
+        table = read_operand(modifiers["bitop3"])
+        operands = (*operands, read_operand("0"), table) if "bitop2" in name else (*operands, table)
     operation = OPERATIONS.get(RENAMED.get(wanted, wanted))
     if operation is None:
         raise NotEmulated(f"the instruction {statement.mnemonic}")

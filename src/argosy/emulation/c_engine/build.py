@@ -27,7 +27,7 @@ __all__ = ["Library", "engine_library", "engine_reason"]
 
 _HEADERS: Final = ("numbers.h", "machine.h", "compute.h", "access.h", "moves.h", "products.h", "run.h")
 _NEEDED: Final = frozenset({"avx2", "fma", "f16c", "bmi2", "popcnt", "lzcnt"})
-_MATH: Final = ("exp2", "log2", "sin", "cos")
+_MATH: Final = ("exp2", "log2", "sin", "cos", "tanh")
 
 
 class Library:

@@ -15,6 +15,7 @@ typedef struct {
   double (*log2)(double);
   double (*sin)(double);
   double (*cos)(double);
+  double (*tanh)(double);
 } Math;
 
 static Math math_;
@@ -133,6 +134,7 @@ static inline float power_f32(float a) { return (float)math_.exp2(a); }
 static inline float power_f16(float a) { return double_to_half(math_.exp2(a)); }
 static inline float logarithm_f32(float a) { return (float)math_.log2(a); }
 static inline float logarithm_f16(float a) { return double_to_half(math_.log2(a)); }
+static inline float hyperbolic_f32(float a) { return (float)math_.tanh(a); }
 static inline float sine_f32(float a) { return (float)math_.sin(turns(a)); }
 static inline float sine_f16(float a) { return double_to_half(math_.sin(turns(a))); }
 static inline float cosine_f32(float a) { return (float)math_.cos(turns(a)); }

@@ -25,9 +25,6 @@ _SAME: Final = {
     "ku16": "u32",
     "mix": "f32", "high": "f16", "pf16": "f16", "pu16": "u16", "pi16": "i16", "pf32": "f32", "pb32": "u32",
 }  # fmt: skip
-_LIBRARY: Final = {
-    "power": "exp2_", "logarithm": "log2_", "sine": "sine_", "cosine": "cosine_",
-}  # fmt: skip
 _FLOATS: Final = frozenset({"f16", "f32", "f64"})
 
 
@@ -257,6 +254,7 @@ _PRIMITIVES: Final[dict[str, Any]] = {
     "square_root": _called("square_root"),
     "invert": _called("invert"),
     "power": _called("power"),
+    "hyperbolic": _called("hyperbolic"),
     "logarithm": _called("logarithm"),
     "sine": _called("sine"),
     "cosine": _called("cosine"),

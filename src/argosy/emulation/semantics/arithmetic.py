@@ -24,6 +24,7 @@ __all__ = [
     "exponent",
     "fused",
     "greatest",
+    "hyperbolic",
     "invert",
     "is_nan",
     "least",
@@ -238,6 +239,12 @@ def sine(a: Any) -> Any:
 def cosine(a: Any) -> Any:
     """The cosine of a whole turns."""
     return _widely(lambda x: np.cos(2 * np.pi * np.remainder(x, 1)))(a)
+
+
+@_primitive
+def hyperbolic(a: Any) -> Any:
+    """The hyperbolic tangent."""
+    return _widely(np.tanh)(a)
 
 
 @_primitive

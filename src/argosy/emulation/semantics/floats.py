@@ -15,6 +15,7 @@ from argosy.emulation.semantics.arithmetic import (
     exponent,
     fused,
     greatest,
+    hyperbolic,
     invert,
     is_nan,
     least,
@@ -94,6 +95,15 @@ for _kind in ("f16", "f32"):
     operation(f"v_minmax_{_kind} v_minmax_num_{_kind}", _kind, _three, clears=False)(
         lambda a, b, c: greatest(least(a, b), c)
     )
+
+# The older sum of a product rounds the product too, and takes and gives no subnormal numbers.
+operation("v_mad_f32 v_madak_f32 v_madmk_f32", "f32", "f32 f32 f32")(
+    lambda a, b, c: _flushed(_flushed(_flushed(a) * _flushed(b)) + _flushed(c))
+)
+operation("v_mac_f32", "f32", "f32 f32 f32", keeps=True)(
+    lambda a, b, c: _flushed(_flushed(_flushed(a) * _flushed(b)) + _flushed(c))
+)
+operation("v_tanh_f32", "f32", "f32")(hyperbolic)
 
 operation("v_frexp_exp_i32_f32", "i32", "f32")(exponent)
 operation("v_frexp_exp_i32_f64", "i32", "f64")(exponent)

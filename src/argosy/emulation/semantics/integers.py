@@ -191,6 +191,21 @@ def _(a: Any, place: Any, size: Any) -> Any:
     return select(size == 0, 0, select(size + place >= 32, moved, (moved << shift) >> shift))
 
 
+def _truth(a: Any, b: Any, c: Any, table: Any) -> Any:
+    """Any function of three bits: bit 4a + 2b + c of the table."""
+    found = a & 0
+    for place in range(8):
+        chosen = 0 - ((table >> place) & 1)
+        term = (a if place & 4 else ~a) & (b if place & 2 else ~b) & (c if place & 1 else ~c)
+        found = found | (term & chosen)
+    return found
+
+
+operation("v_bitop3_b32", "u32", "u32 u32 u32 u32")(_truth)
+operation("v_bitop3_b16", "u16", "u16 u16 u16 u16")(_truth)
+operation("v_mad_u32", "u32", "u32 u32 u32")(lambda a, b, c: a * b + c)
+
+
 @operation("v_perm_b32", "u32", "u32 u32 u32")
 def _(high: Any, low: Any, choice: Any) -> Any:
     """Each byte of `choice` picks one of eight bytes, a sign spread over a byte, zero or ones."""

@@ -16,7 +16,7 @@ from argosy.emulation.semantics.arithmetic import (
     reverse,
     select,
 )
-from argosy.emulation.semantics.table import Meaning, operation
+from argosy.emulation.semantics.table import OPERATIONS, Meaning, operation, rename
 
 
 def _scalar(names: str, results: str, sources: str, *, keeps: bool = False) -> Callable[[Meaning], Meaning]:
@@ -229,3 +229,27 @@ for _name, _order in (
 ):
     _scalar(f"s_cmpk_{_name}_i32", "scc", "i32 k16")(_order)
     _scalar(f"s_cmpk_{_name}_u32", "scc", "u32 ku16")(_order)
+
+# ------------------------------------------------------------------------------------------------------ floats
+# RDNA3.5 and later compute some floats in scalar registers; what vectors do is done there too.
+for _name in ("add", "sub", "mul", "min", "max", "fmac", "fmaak", "trunc", "floor", "ceil", "rndne"):
+    for _kind in ("f32", "f16"):
+        _vector = OPERATIONS[f"v_{_name}_{_kind}"]
+        _scalar(
+            f"s_{_name}_{_kind} s_{_name}_num_{_kind}" if _name in ("min", "max") else f"s_{_name}_{_kind}",
+            _kind,
+            " ".join(_vector.sources),
+            keeps=_vector.keeps,
+        )(_vector.meaning)
+rename("s_fmamk_f32", "s_fmaak_f32")
+rename("s_fmamk_f16", "s_fmaak_f16")
+for _from, _to in (
+    ("f32", "i32"), ("f32", "u32"), ("i32", "f32"), ("u32", "f32"), ("f32", "f16"), ("f16", "f32"),
+):  # fmt: skip
+    _scalar(f"s_cvt_{_to}_{_from}", _to, _from)(OPERATIONS[f"v_cvt_{_to}_{_from}"].meaning)
+for _name in ("exp", "log", "rcp", "rsq", "sqrt"):
+    for _kind in ("f32", "f16"):
+        _scalar(f"v_s_{_name}_{_kind}", _kind, _kind)(OPERATIONS[f"v_{_name}_{_kind}"].meaning)
+for _name in ("lt", "eq", "le", "gt", "lg", "ge", "o", "u", "nge", "nlg", "ngt", "nle", "neq", "nlt"):
+    for _kind in ("f32", "f16"):
+        _scalar(f"s_cmp_{_name}_{_kind}", "scc", f"{_kind} {_kind}")(OPERATIONS[f"v_cmp_{_name}_{_kind}"].meaning)
