@@ -8,7 +8,10 @@ __all__ = ["DOCUMENTS", "emulated_reason"]
 
 DOCUMENTS: Final = {
     "gfx942": "AMD Instinct MI300 (CDNA3) Instruction Set Architecture",
+    "gfx90a": "AMD Instinct MI200 (CDNA2) Instruction Set Architecture",
     "gfx1100": "RDNA3 Instruction Set Architecture",
+    "gfx1151": "RDNA3.5 Instruction Set Architecture",
+    "gfx1201": "RDNA4 Instruction Set Architecture",
 }
 """Archs by the document that their instructions are written from."""
 

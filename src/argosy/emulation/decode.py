@@ -15,7 +15,7 @@ from argosy.emulation.refusal import NotEmulated
 from argosy.emulation.semantics import load_semantics
 from argosy.emulation.semantics.table import OPERATIONS, RENAMED, Operation
 
-__all__ = ["FLOW", "LANES", "NOTHING", "Instruction", "Program", "decode"]
+__all__ = ["FLOW", "KNOWN", "LANES", "NOTHING", "Instruction", "Program", "decode", "plain_name"]
 
 _SUFFIXES: Final = ("_e64_dpp", "_dpp", "_sdwa", "_e32", "_e64")
 _SHORT_FLOAT: Final = re.compile(r"_(?:fp8|bf8)(?:_|$)")
@@ -39,6 +39,15 @@ LANES: Final = frozenset({
     "ds_bpermute_b32", "ds_permute_b32", "ds_swizzle_b32",
 })  # fmt: skip
 """What moves values between lanes or files of registers."""
+KNOWN: Final = frozenset({
+    "offset", "offset0", "offset1", "glc", "slc", "dlc", "sc0", "sc1", "nt", "nv", "th", "scope", "offen",
+    "scale_offset", "op_sel", "op_sel_hi", "neg_lo", "neg_hi", "clamp", "mul", "div", "bitop3", "sdwa",
+    "dst_sel", "dst_unused", "src0_sel", "src1_sel", "dpp", "quad_perm", "dpp8", "row_shl", "row_shr", "row_ror",
+    "row_mirror",
+    "row_half_mirror", "row_bcast", "row_newbcast", "row_share", "row_xmask", "wave_shr", "wave_shl", "wave_ror",
+    "wave_rol", "row_mask", "bank_mask", "bound_ctrl", "fi",
+})  # fmt: skip
+"""Modifiers that mean something here, or that caches alone heed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +111,9 @@ def _one(place: int, statement: Statement, listing: Listing) -> Instruction:
     modifiers = statement.modifiers
     if statement.mnemonic.endswith("_sdwa") or "_dpp" in statement.mnemonic:
         modifiers = {**modifiers, ("sdwa" if statement.mnemonic.endswith("_sdwa") else "dpp"): ""}
+    for modifier in modifiers:
+        if modifier not in KNOWN:
+            raise NotEmulated(f"the modifier {modifier}")
     if name in LANES:
         return Instruction(place, name, statement, operands[:1], operands[1:], modifiers)
     form = find_memory_form(name)

@@ -13,7 +13,7 @@ from argosy.emulation.refusal import NotEmulated
 from argosy.emulation.semantics.arithmetic import Traced
 from argosy.emulation.semantics.table import Operation, width
 
-__all__ = ["C_TYPES", "handler", "result_types", "storage", "typed"]
+__all__ = ["C_TYPES", "handler", "literal", "result_types", "storage", "typed"]
 
 C_TYPES: Final = {
     "u16": "uint16_t", "i16": "int16_t", "f16": "float", "u32": "uint32_t", "i32": "int32_t", "f32": "float",

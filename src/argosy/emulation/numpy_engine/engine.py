@@ -85,7 +85,7 @@ class _Run:
             if lowest >= _ENDED:
                 return
             if lowest >= _WAITING:
-                raise InternalFault("all waves wait at a barrier, and none is released")
+                raise _Stuck("all waves wait at a barrier, and none is released")
             here = waves.places == lowest
             if here.all():
                 self._straight(lowest, slice(None), waves.total, alone=True)
@@ -185,7 +185,7 @@ class _Run:
         return ~some if name.endswith("z") and not name.endswith("nz") else some
 
 
-class InternalFault(Fault):
+class _Stuck(Fault):
     """The emulator itself went wrong."""
 
 

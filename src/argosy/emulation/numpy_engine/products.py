@@ -112,11 +112,11 @@ def _scatter(waves: Waves, operand: Operand, shape: MatrixShape, result: Any, ch
     words = np.ascontiguousarray(held).view(np.uint32).reshape(*held.shape[:2], -1) if shape.out == "f64" else held
     for place in range(words.shape[-1]):
         if shape.halves:
-            waves.write_half(operand_at(operand, place), chosen, words[..., place], None, high=False)
+            waves.write_half(_operand_at(operand, place), chosen, words[..., place], None, high=False)
         else:
             waves.write_word(operand, place, chosen, words[..., place], None)
 
 
-def operand_at(operand: Operand, place: int) -> Operand:
+def _operand_at(operand: Operand, place: int) -> Operand:
     """One register of a wider operand."""
     return Operand(operand.kind, operand.text, operand.number + place)

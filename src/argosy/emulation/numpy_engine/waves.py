@@ -80,7 +80,7 @@ class Waves:
         if kind == "mask":
             return self.mask_of(operand.number, chosen)
         if operand.kind == "constant":
-            value = np.full((count, 1), constant_bits(operand, kind), TYPES[unsigned(kind)]).view(TYPES[kind])
+            value = np.full((count, 1), constant_bits(operand, kind), TYPES[_unsigned(kind)]).view(TYPES[kind])
         elif width(kind) == 64:
             low, high = self.word(operand, 0, chosen), self.word(operand, 1, chosen) if operand.count > 1 else None
             wide = low.astype(np.uint64)
@@ -100,8 +100,8 @@ class Waves:
             raise NotEmulated(f"the operand {operand.text!r} here")
         if not (operand.absolute or operand.negative):
             return value
-        raw = value.view(TYPES[unsigned(kind)])
-        sign = TYPES[unsigned(kind)].type(1 << (width(kind) - 1))
+        raw = value.view(TYPES[_unsigned(kind)])
+        sign = TYPES[_unsigned(kind)].type(1 << (width(kind) - 1))
         if operand.absolute:
             raw = raw & ~sign
         if operand.negative:
@@ -127,7 +127,7 @@ class Waves:
     def write(self, operand: Operand, kind: str, chosen: Any, value: Any, mask: Any, *, clears: bool = False) -> None:
         """A result of one of the types of the table."""
         size = width(kind)
-        raw = np.ascontiguousarray(value).view(TYPES[unsigned(kind)])
+        raw = np.ascontiguousarray(value).view(TYPES[_unsigned(kind)])
         if size == 64:
             self.write_word(operand, 0, chosen, raw.astype(np.uint32), mask)
             self.write_word(operand, 1, chosen, (raw >> np.uint64(32)).astype(np.uint32), mask)
@@ -148,6 +148,6 @@ class Waves:
         self.write_word(operand, 0, chosen, merged, mask)
 
 
-def unsigned(kind: str) -> str:
+def _unsigned(kind: str) -> str:
     """The unsigned type that is as wide."""
     return f"u{width(kind)}"

@@ -11,7 +11,7 @@ from argosy.emulation.archs import emulated_reason
 from argosy.runtime.gpu.discovery import DeviceInfo, devices, driver, driver_words
 from argosy.runtime.gpu.families import EMULATED, GPU_FAMILIES
 
-__all__ = ["Fit", "fit"]
+__all__ = ["Fit", "emulated_info", "fit"]
 
 _NEWEST: Final = 10**9
 _CAPABILITY: Final = re.compile(r"(sm|compute)_(\d+)(\d)$")
@@ -27,8 +27,10 @@ class Fit:
 
 
 def fit(variant: VariantRecord, wanted: str = "") -> Fit:
-    """The device for a variant, None where no device runs it. `wanted` is `cuda`, `hip:1`, `cuda:0000:01:00.0`
-    or `emulated:gfx942`."""
+    """The device for a variant, None where no device runs it.
+
+    `wanted` is `cuda`, `hip:1`, `cuda:0000:01:00.0` or `emulated:gfx942`.
+    """
     if wanted.partition(":")[0] == EMULATED:
         return _emulated(variant, wanted.partition(":")[2])
     kind = GPU_FAMILIES[variant.family]

@@ -23,6 +23,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
+from argosy.emulation.archs import emulated_reason
 from argosy.targets.gpu.arches.amd_products import REFERENCE
 from argosy.targets.gpu.arches.row import KIB, Fp8, GpuArch, MatrixOp, Product
 
@@ -233,5 +234,8 @@ _CDNA5: Final = (
     _cdna5("gfx1251", "CDNA 5 for double precision: Instinct MI430X"),
 )
 
-AMD: Final = (*_ROWS, *_CDNA5, *_GENERICS)
+AMD: Final = tuple(
+    row if emulated_reason(row.name) else replace(row, tier="emulated: small models of the families of the catalogue")
+    for row in (*_ROWS, *_CDNA5, *_GENERICS)
+)
 """Every row of AMD's, the generic ones last."""

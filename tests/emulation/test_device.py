@@ -1,0 +1,138 @@
+"""Artifacts with code for AMD GPUs run on the emulated device, and agree with the reference; misuse is refused."""
+
+from __future__ import annotations
+
+import importlib.util
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+import argosy
+from argosy.emulation.assembly import read_assembly
+from argosy.emulation.c_engine.build import engine_reason
+from argosy.emulation.decode import decode
+from argosy.emulation.kernel import make_kernel
+from argosy.emulation.memory import Fault, Memory
+from argosy.emulation.refusal import NotEmulated
+from argosy.errors import ArtifactError, DeviceError
+from benchmarks.models import catalog
+
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("triton") is None, reason="the package triton (extra gpu) is not installed"
+)
+
+ENGINES = ["numpy", pytest.param("c", marks=pytest.mark.skipif(bool(engine_reason()), reason=engine_reason()))]
+
+
+@lru_cache(maxsize=8)
+def compiled(model: str, arch: str, precision: str = "fp16") -> bytes:
+    return argosy.compile(catalog.make(model), targets=(arch,), precision=precision, strict=True).to_bytes()
+
+
+@pytest.mark.parametrize(
+    ("model", "arch", "precision"),
+    [
+        ("bert_small", "gfx942", "fp16"),
+        ("mobilenet_small", "gfx1100", "fp16"),
+        ("decoder_small", "gfx1201", "fp32"),
+        ("lstm_small", "gfx90a", "fp32"),
+        ("vit_small", "gfx1151", "fp16"),
+    ],
+)
+def test_models_agree(model: str, arch: str, precision: str) -> None:
+    artifact, feeds = compiled(model, arch, precision), catalog.feeds(model)
+    expected = argosy.Session(artifact, device="ref").run(feeds)
+    found = argosy.Session(artifact, device=f"emulated:{arch}").run(feeds)
+    for name, value in expected.items():
+        room = (3e-3 if precision == "fp16" else 2e-6) * float(np.abs(value).max())
+        np.testing.assert_allclose(np.asarray(found[name], np.float64), value, rtol=0, atol=room, err_msg=name)
+
+
+def test_only_what_is_asked_for_is_emulated() -> None:
+    artifact = compiled("bert_small", "gfx942")
+    with pytest.raises(DeviceError, match="it is for gfx942, gfx1100 is to be emulated"):
+        argosy.Session(artifact, device="emulated:gfx1100")
+
+
+KERNEL = """
+\t.amdgcn_target "amdgpu9.42-amd-amdhsa-unknown-gfx942"
+\t.text
+copy:
+\ts_load_dwordx4 s[4:7], s[0:1], 0x0
+\tv_lshlrev_b32_e32 v1, 2, v0
+\ts_waitcnt lgkmcnt(0)
+{body}
+\ts_endpgm
+\t.section\t.rodata
+\t.amdhsa_kernel copy
+\t\t.amdhsa_user_sgpr_count 2
+\t\t.amdhsa_user_sgpr_kernarg_segment_ptr 1
+\t\t.amdhsa_system_sgpr_workgroup_id_x 1
+\t\t.amdhsa_next_free_vgpr 8
+\t\t.amdhsa_group_segment_fixed_size 256
+\t.end_amdhsa_kernel
+\t.amdgpu_metadata
+    .wavefront_size: 64
+\t.end_amdgpu_metadata
+"""
+
+
+def run(body: str, engine: Any, values: np.ndarray, room: int) -> np.ndarray:
+    """Run lines of text on 64 lanes: s[4:5] points to the values, s[6:7] to `room` bytes that are given back."""
+    kernel = make_kernel(KERNEL.format(body="\n".join(f"\t{line}" for line in body.splitlines())), engine)
+    memory = Memory()
+    source, target, kernarg = memory.allocate(values.nbytes), memory.allocate(room), memory.allocate(16)
+    memory.block(source, values.nbytes)[:] = values.view(np.uint8)  # type: ignore[index]
+    memory.block(kernarg, 16)[:] = np.array([source, target], np.uint64).view(np.uint8)  # type: ignore[index]
+    kernel.run(memory, kernarg, (1, 1, 1), 64, 0)
+    found = memory.block(target, room)
+    assert found is not None
+    return found.copy()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_copy(engine: Any) -> None:
+    values = np.arange(64, dtype=np.uint32) * 3
+    body = "global_load_dword v2, v1, s[4:5]\ns_waitcnt vmcnt(0)\nglobal_store_dword v1, v2, s[6:7]"
+    np.testing.assert_array_equal(run(body, engine, values, 256).view(np.uint32), values)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        (
+            "global_load_dword v2, v1, s[4:5] offset:4",
+            "4 bytes at .* lie in no buffer: 0 bytes past the end of one of 256",
+        ),
+        ("global_store_dword v1, v2, s[6:7] offset:-4", "4 bytes at .* lie in no buffer: 4 bytes before one of 256"),
+        ("ds_read_b64 v[2:3], v1", "8 bytes at 0xfc lie beyond"),
+    ],
+)
+def test_what_lies_out_of_bounds_is_found(line: str, told: str, engine: Any) -> None:
+    with pytest.raises(Fault, match=told) as caught:
+        run(line, engine, np.arange(64, dtype=np.uint32), 256)
+    assert line in str(caught.value)
+    assert "copy, line" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("v_unheard_of_b32 v1, v2", "the instruction v_unheard_of_b32"),
+        ("v_add_f32_e64 v1, v2, v3 quiet", "the modifier quiet"),
+        ("s_branch elsewhere", "a branch to elsewhere"),
+        ("v_mov_b32_e32 v1, shape", "the operand 'shape'"),
+    ],
+)
+def test_what_is_not_known_is_refused(line: str, told: str) -> None:
+    with pytest.raises(NotEmulated, match=told) as caught:
+        decode(read_assembly(KERNEL.format(body=f"\t{line}")))
+    assert line in str(caught.value)
+
+
+def test_a_text_without_a_kernel_is_refused() -> None:
+    with pytest.raises(ArtifactError, match="holds 0 kernels"):
+        read_assembly("\t.text\n\ts_endpgm\n")
