@@ -61,6 +61,11 @@ class TensorMapArgument(Record, frozen=True, tag_field="kind", tag="tensor_map")
     """A TMA descriptor, 128 bytes at `offset`, encoded when addresses and sizes are known.
 
     `dims` and `box` are in elements, innermost first; `strides` in bytes, without the innermost.
+
+    One with `steps` is for windows that slide over an image, channels innermost (CUDA driver API,
+    `cuTensorMapEncodeIm2col`): `steps` are between elements of each dim, `lower` and `upper` where first and last
+    window begin beside the image's own first and last place, in the dims between channels and images; of the box the
+    first two numbers count, channels and windows.
     """
 
     offset: int
@@ -71,6 +76,9 @@ class TensorMapArgument(Record, frozen=True, tag_field="kind", tag="tensor_map")
     box: tuple[int, ...]
     swizzle: Literal[0, 32, 64, 128] = 0
     fill_nan: bool = False
+    steps: tuple[int, ...] = ()
+    lower: tuple[int, ...] = ()
+    upper: tuple[int, ...] = ()
 
 
 Argument: TypeAlias = PointerArgument | ScalarArgument | HiddenArgument | ScratchArgument | TensorMapArgument

@@ -385,10 +385,12 @@ def _argument_size(argument: Argument, spot: str) -> int:
     rank = len(argument.dims)
     if not 1 <= rank <= 5 or len(argument.strides) != rank - 1 or len(argument.box) != rank:
         raise refuse(
-            spot, f"a tensor map of {rank} dims, {len(argument.strides)} strides and a box of {len(argument.box)}"
+            spot, f"a tensor map of {rank} dims has {len(argument.strides)} strides, a box of {len(argument.box)}"
         )
-    for size in (*argument.dims, *argument.strides, *argument.box):
+    for size in (*argument.dims, *argument.strides, *argument.box, *argument.steps):
         _check_size(size, spot, "a size of the tensor map")
+    if (*map(len, (argument.steps, argument.lower, argument.upper)),) not in ((0, 0, 0), (rank, rank - 2, rank - 2)):
+        raise refuse(spot, f"a tensor map of {rank} dims whose windows have {len(argument.lower)}")
     return 128
 
 

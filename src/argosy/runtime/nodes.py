@@ -27,6 +27,7 @@ from argosy.artifact.plan import (
     ShapeStep,
     Size,
     StraightBlock,
+    TensorMapArgument,
 )
 from argosy.errors import ArtifactError, InternalError
 from argosy.ir.module import Instruction, Parameter, Value
@@ -185,6 +186,7 @@ class _Builder:
             raise ArtifactError(f"its plan {what}, which this device can't", where=self._where)
         pointers: list[PointerArgument] = []
         scalars: list[ScalarArgument] = []
+        maps: list[TensorMapArgument] = []
         for argument in step.arguments:
             match argument:
                 case PointerArgument():
@@ -193,13 +195,17 @@ class _Builder:
                     scalars.append(argument)
                 case ScratchArgument() | HiddenArgument(name="fault") if self._launches:
                     pass
+                case TensorMapArgument() if self._launches:
+                    maps.append(argument)
                 case _:
                     kind = type(argument).__name__
                     raise ArtifactError(f"the call of {step.entry} takes a {kind}", where=self._where)
         counts = step.grid if isinstance(step, LaunchStep) else (step.chunks,)
         sizes: list[Size] = [*counts, *(p.shift for p in pointers), *(s.value for s in scalars)]
+        sizes += [size for each in maps for size in (*each.dims, *each.strides)]
         symbols: set[str] = set().union(*(self._table.sizes.symbols(size) for size in sizes))
-        symbols = symbols.union(*(self._table.place_symbols(pointer.buffer) for pointer in pointers))
+        placed = [*(pointer.buffer for pointer in pointers), *(each.buffer for each in maps)]
+        symbols = symbols.union(*map(self._table.place_symbols, placed))
         pooled = any(self._table[number].kind == "pooled" for number in (*step.reads, *step.writes))
         fixed = not pooled and not symbols & self._table.late
         instruction = self._instruction(KernelCall(step.entry), step)

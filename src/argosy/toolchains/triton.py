@@ -59,7 +59,8 @@ class TritonSource:
     """One kernel: its text, the function that is the kernel, and the type of each parameter in order.
 
     `divisible` are the places of parameters that are multiples of 16 (pointers: aligned to 16 bytes), `options` those
-    of Triton's backend (`num_warps`, `num_stages` …).
+    of Triton's backend (`num_warps`, `num_stages` …). The text of one in `gluon`, Triton's language of layouts, calls
+    that `tl` as well.
     """
 
     entry: str
@@ -67,12 +68,15 @@ class TritonSource:
     types: tuple[tuple[str, str], ...]
     divisible: tuple[int, ...] = ()
     options: tuple[tuple[str, int | bool | str], ...] = ()
+    language: Literal["triton", "gluon"] = "triton"
 
 
 class CompiledKernel(msgspec.Struct, frozen=True):
     """A code object, or PTX, and its assembly text, with what a launch needs to know: threads, bytes of shared memory.
 
     `scratch` is the size of the global scratch memory of one program in bytes; `maps` are the recipes of tensor maps.
+    Of a kernel that takes some, `offsets` say where each parameter lies: maps are aligned in the memory that parameters
+    are copied to, which begins at no multiple of 64.
     `spilled` counts registers of a thread that lie in memory, as far as the code says (PTX does not).
     """
 
@@ -86,6 +90,7 @@ class CompiledKernel(msgspec.Struct, frozen=True):
     scratch_align: int = 1
     maps: list[Any] = msgspec.field(default_factory=list)
     spilled: int = 0
+    offsets: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +191,7 @@ def _key(source: TritonSource, target: GpuCode, version: str) -> str:
         _RECORD, source.text, source.entry, source.types, source.divisible, sorted(_options(source, target).items()),
         target.backend,
         target.arch, target.warp_size, target.portable, target.generic,
-        target.ptx_version, version,
+        target.ptx_version, version, *([source.language] if source.language != "triton" else []),
     )  # fmt: skip
     return hashlib.sha256(json.dumps(texts).encode()).hexdigest()
 
@@ -219,6 +224,7 @@ def _job(source: TritonSource, target: GpuCode) -> dict[str, Any]:
         "arch": target.arch,
         "warp_size": target.warp_size,
         "generic": target.generic,
+        "language": source.language,
     }
 
 
@@ -230,6 +236,7 @@ def _made(answer: dict[str, Any], target: GpuCode) -> CompiledKernel | Refused:
     if about["profile_scratch_size"] or about["num_ctas"] != 1:
         return Refused("it asks for profiling memory or clusters, which launches here don't have")
     code = files[text].encode() if target.portable else base64.b64decode(files[form])
+    maps = about["tensordesc_meta"] or []
     kind: Literal["cubin", "ptx", "hsaco"] = "ptx" if target.portable else "cubin" if form == "cubin" else "hsaco"
     facts = facts_of(kind, code)
     if facts.hidden:
@@ -243,6 +250,7 @@ def _made(answer: dict[str, Any], target: GpuCode) -> CompiledKernel | Refused:
         about["shared"],
         about["global_scratch_size"],
         about["global_scratch_align"],
-        about["tensordesc_meta"] or [],
+        maps,
         facts.spilled,
+        tuple(parameter.offset for parameter in facts.parameters) if maps else (),
     )

@@ -1,7 +1,8 @@
 """The process that runs Triton: reads a job a line, writes an answer a line, both JSON. Started by `toolchains.triton`.
 
-A job is {text, entry, types, divisible, options, backend, arch, warp_size, generic}; an answer is {files, metadata},
-with binary files in base64, or {error}. Triton's own output goes to standard error, so that nothing mixes with answers.
+A job is {text, entry, types, divisible, options, backend, arch, warp_size, generic, language}; an answer is {files,
+metadata}, with binary files in base64, or {error}. Triton's own output goes to standard error, so that nothing mixes
+with answers.
 """
 
 from __future__ import annotations
@@ -53,15 +54,19 @@ def _compiled(job: dict[str, Any]) -> dict[str, Any]:
     import triton  # noqa: PLC0415 - 0.2 s, in this process only
     from triton._C.libtriton import ir  # noqa: PLC0415
     from triton.backends.compiler import GPUTarget  # noqa: PLC0415
-    from triton.compiler import ASTSource, make_backend  # noqa: PLC0415
+    from triton.compiler import make_backend  # noqa: PLC0415
 
     target = GPUTarget(job["backend"], job["arch"], job["warp_size"])
     generic = job.get("generic")
     triton.knobs.runtime.add_stages_inspection_hook = _generic_stages(generic) if generic else None
     backend = make_backend(target)
     options = backend.parse_options(dict(job["options"]))
-    source = ASTSource(
-        fn=_function(job["text"], job["entry"]),
+    text = job["text"]
+    linecache.cache[_FILE] = (len(text), None, text.splitlines(True), _FILE)
+    names, form = _language(job["language"])
+    exec(compile(text, _FILE, "exec"), names)  # noqa: S102 - our own text; Triton reads the source of functions
+    source = form(
+        fn=names[job["entry"]],
         signature=dict(job["types"]),
         constexprs={},
         attrs={(place,): [["tt.divisibility", 16]] for place in job["divisible"]},
@@ -85,22 +90,21 @@ def _compiled(job: dict[str, Any]) -> dict[str, Any]:
     return {"files": files, "metadata": {name: metadata.get(name) for name in _KEPT}}
 
 
-def _function(text: str, entry: str) -> Any:
-    """The kernel of a text as Triton takes it."""
+def _language(name: str) -> tuple[dict[str, Any], Any]:
+    """What a text finds defined, and what Triton makes of its functions."""
     import triton  # noqa: PLC0415
-    import triton.language as tl  # noqa: PLC0415
     from triton.language.extra import cuda, libdevice  # noqa: PLC0415
 
-    linecache.cache[_FILE] = (len(text), None, text.splitlines(True), _FILE)
-    names: dict[str, Any] = {
-        "triton": triton,
-        "tl": tl,
-        "libdevice": libdevice,
-        "gdc": cuda,
-        "__name__": "argosy_kernels",
-    }
-    exec(compile(text, _FILE, "exec"), names)  # noqa: S102 - our own text; Triton reads the source of functions
-    return names[entry]
+    names: dict[str, Any] = {"libdevice": libdevice, "gdc": cuda, "__name__": "argosy_kernels"}
+    if name == "triton":
+        from triton.compiler import ASTSource  # noqa: PLC0415
+
+        return names | {"triton": triton, "tl": triton.language}, ASTSource
+    from triton.experimental import gluon  # noqa: PLC0415
+    from triton.experimental.gluon._runtime import GluonASTSource  # noqa: PLC0415
+    from triton.experimental.gluon.language.nvidia import hopper  # noqa: PLC0415
+
+    return names | {"triton": gluon, "tl": gluon.language, "hopper": hopper}, GluonASTSource
 
 
 def _generic_stages(generic: str) -> Callable[..., Any]:

@@ -12,7 +12,7 @@ from tests.runtime.gpu.headers import numbers, signatures
 KINDS = ("cuda", "hip")
 ROWS = {kind: {getattr(row, kind): row for row in api.FUNCTIONS} for kind in KINDS}
 ROWS["hip"][api.PROPERTIES.hip] = api.PROPERTIES
-ROWS["cuda"][api.LAUNCH_WITH.cuda] = api.LAUNCH_WITH
+ROWS["cuda"] |= {row.cuda: row for row in (api.LAUNCH_WITH, *api.TENSOR_MAPS)}
 
 
 @pytest.mark.parametrize("kind", KINDS)

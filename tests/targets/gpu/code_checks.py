@@ -21,6 +21,7 @@ from argosy.artifact.plan import (
     ScalarArgument,
     ScratchArgument,
     StraightBlock,
+    TensorMapArgument,
 )
 from argosy.targets.gpu.arch import GpuArch
 from argosy.toolchains.gpu_code_object import CodeFacts, facts_of, matrix_instructions
@@ -97,6 +98,8 @@ def check_parameters(step: LaunchStep, facts: CodeFacts) -> None:
         parameter = places[argument.offset]
         if isinstance(argument, ScalarArgument):
             assert (parameter.size, parameter.pointer) in [(_WIDTHS[argument.dtype], known) for known in (None, False)]
+        elif isinstance(argument, TensorMapArgument):
+            assert (parameter.size, parameter.pointer) in [(128, known) for known in (None, False)]
         else:  # a buffer, scratch memory, or the word that faults are written to
             assert isinstance(argument, (PointerArgument, ScratchArgument, HiddenArgument))
             assert (parameter.size, parameter.pointer) in [(8, known) for known in (None, True)]
@@ -114,6 +117,7 @@ def check_matrix(sources: Mapping[str, str], assembly: Mapping[str, str], row: G
     for name, source in sources.items():
         kinds = {_NAMES[found[1] or ""] for found in _DOT.finditer(source)}
         assert len(_DOT.findall(source)) == source.count("tl.dot("), name
+        kinds |= {"fp16"} if "warpgroup_mma(" in source else set()  # or bf16: the same instruction
         ops = [op for kind in kinds if (op := row.matrix_op(kind)) is not None]
         counted = matrix_instructions(assembly[name])
         assert bool(counted) == bool(ops), f"{name}: {sorted(kinds)} are multiplied by {counted or 'no instruction'}"

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 import argosy
 from argosy.artifact.decode import Decoder, decode_symbols
+from argosy.artifact.plan import TensorMapArgument
 from argosy.ir.op import Env
 from argosy.ir.program import Program
 from argosy.options import CompileOptions
@@ -126,6 +127,9 @@ def interpreted_kernels(
     form: Literal["ptx", "cubin"] = "ptx" if target.portable else "cubin"
     made: list[CompiledKernel | Refused] = []
     for source in sources:
+        if source.language != "triton":
+            made.append(Refused("Triton's interpreter knows no other language"))
+            continue
         code = _SEPARATOR.join([source.text.encode(), " ".join(kind for _, kind in source.types).encode()])
         made.append(CompiledKernel(form, code, "", source.entry, 32, 0))
     return made
@@ -241,6 +245,11 @@ class InterpretedDevice:
 
     def unload(self, module: int) -> None:
         pass
+
+    def tensor_map(
+        self, argument: TensorMapArgument, address: int, dims: Sequence[int], strides: Sequence[int]
+    ) -> bytes:
+        raise NotImplementedError("Triton's interpreter has no tensor maps")
 
     def function(self, module: int, entry: str, shared: int) -> int:
         text, types = self._modules[module].split(_SEPARATOR)

@@ -23,6 +23,7 @@ __all__ = [
     "PROGRAMMATIC",
     "PROPERTIES",
     "PROPERTIES_BYTES",
+    "TENSOR_MAPS",
     "Api",
     "Constant",
     "DriverError",
@@ -123,6 +124,20 @@ LAUNCH_WITH: Final = Function(
     "launch_with", "cuLaunchKernelEx", "", (POINTER(LaunchConfig), _Handle, c_void_p, c_void_p)
 )
 """What CUDA alone has, from 11.8 on: a launch with attributes."""
+_Numbers = POINTER(c_uint)
+_Sizes = POINTER(c_ulonglong)
+_Places = POINTER(c_int)
+TENSOR_MAPS: Final = (
+    Function(
+        "tiled_map", "cuTensorMapEncodeTiled", "",
+        (c_void_p, c_int, c_uint, c_void_p, _Sizes, _Sizes, _Numbers, _Numbers, *(c_int,) * 4),
+    ),
+    Function(
+        "window_map", "cuTensorMapEncodeIm2col", "",
+        (c_void_p, c_int, c_uint, c_void_p, _Sizes, _Sizes, _Places, _Places, c_uint, c_uint, _Numbers, *(c_int,) * 4),
+    ),
+)  # fmt: skip
+"""What CUDA alone has, from 12.0 on: how the copy engine sees a tensor."""
 PROGRAMMATIC: Final = 6
 """CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION."""
 
@@ -174,9 +189,9 @@ class Api:
         self.kind = kind
         self._library = library
         self._functions: dict[str, Any] = {}
-        for row in (*FUNCTIONS, PROPERTIES, LAUNCH_WITH):
+        for row in (*FUNCTIONS, PROPERTIES, LAUNCH_WITH, *TENSOR_MAPS):
             name = row.cuda if kind == "cuda" else row.hip
-            if name and (row is not LAUNCH_WITH or hasattr(library, name)):
+            if name and (row in FUNCTIONS or hasattr(library, name)):
                 function = library[name]
                 function.restype, function.argtypes = c_int, row.arguments
                 self._functions[row.name] = function

@@ -11,10 +11,12 @@ from typing import Any, Final, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from argosy.artifact.plan import TensorMapArgument
 from argosy.errors import DeviceError
 from argosy.runtime.forking import survive_forks
 from argosy.runtime.gpu.api import PROGRAMMATIC, Api, DriverError, LaunchAttribute, LaunchConfig
 from argosy.runtime.gpu.discovery import DeviceInfo, driver
+from argosy.runtime.gpu.tensor_maps import encoded_map
 from argosy.runtime.memory import address_of
 
 __all__ = ["Device", "DeviceMemoryError", "GpuDevice", "open_device"]
@@ -109,6 +111,12 @@ class Device(Protocol):
 
     def function(self, module: int, entry: str, shared: int) -> int:
         """A kernel of a module, which may take that much shared memory."""
+        ...
+
+    def tensor_map(
+        self, argument: TensorMapArgument, address: int, dims: Sequence[int], strides: Sequence[int]
+    ) -> bytes:
+        """A map of the tensor at an address, as a parameter of a launch; `dims` in elements, `strides` in bytes."""
         ...
 
     def launch(
@@ -275,6 +283,12 @@ class GpuDevice:
         if shared > _SMALL_SHARED:
             self._api.call("set_function_attribute", function, self._api.constant("shared_memory"), shared)
         return function
+
+    def tensor_map(
+        self, argument: TensorMapArgument, address: int, dims: Sequence[int], strides: Sequence[int]
+    ) -> bytes:
+        """See `Device`."""
+        return encoded_map(self._api, self._info.driver, argument, address, dims, strides)
 
     def launch(
         self,

@@ -16,7 +16,14 @@ from typing import Any, Final
 
 import numpy as np
 
-from argosy.artifact.plan import HiddenArgument, LaunchStep, PointerArgument, ScalarArgument, ScratchArgument
+from argosy.artifact.plan import (
+    HiddenArgument,
+    LaunchStep,
+    PointerArgument,
+    ScalarArgument,
+    ScratchArgument,
+    TensorMapArgument,
+)
 from argosy.errors import ArtifactError, DeviceError
 from argosy.runtime.buffers import BufferTable
 from argosy.runtime.gpu.api import DriverError
@@ -78,6 +85,7 @@ def bind_launch(
     locate: Callable[[int], int],
     scratch: Callable[[int], int],
     faults: FaultWords,
+    device: DeviceStore,
 ) -> Bound | None:
     """A launch on these sizes; None where there is nothing to do. `locate` gives addresses, `scratch` memory."""
     sizes = table.sizes
@@ -104,6 +112,11 @@ def bind_launch(
             case ScratchArgument():
                 address = scratch(sizes.number(argument.bytes, symbols))
                 struct.pack_into("<Q", block, argument.offset, address)
+            case TensorMapArgument():
+                dims = [sizes.number(size, symbols) for size in argument.dims]
+                strides = [sizes.number(size, symbols) for size in argument.strides]
+                made = device.tensor_map(argument, locate(argument.buffer), dims, strides)
+                block[argument.offset : argument.offset + len(made)] = made
             case HiddenArgument(name="fault"):
                 struct.pack_into("<Q", block, argument.offset, faults.address(step))
             case _:
@@ -223,6 +236,7 @@ class DeviceFrame:
                 bind_launch(
                     step, self._holdings.functions[step.code, step.entry], self.table, symbols,
                     lambda buffer: places.get(buffer) or self.locate(buffer, symbols), self.scratch, self.faults,
+                    self.device,
                 )
                 for step in steps
             ]  # fmt: skip

@@ -202,7 +202,9 @@ class DeviceRun(Run):
         frame, symbols = self._device_frame, self._env.symbols
         for step in steps:
             function = self._holdings.functions[step.code, step.entry]
-            bound = bind_launch(step, function, self._table, symbols, self._place, self._scratch, frame.faults)
+            bound = bind_launch(
+                step, function, self._table, symbols, self._place, self._scratch, frame.faults, frame.device
+            )
             if bound is not None:
                 frame.start([bound])
 

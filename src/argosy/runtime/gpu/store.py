@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from argosy.artifact.plan import TensorMapArgument
 from argosy.errors import DeviceError
 from argosy.runtime.gpu.device import Device, DeviceMemoryError
 from argosy.runtime.gpu.discovery import DeviceInfo
@@ -111,6 +112,12 @@ class DeviceStore:
     def load(self, code: bytes) -> int:
         """See `Device`."""
         return self._keep("unload", self._device.load(code))
+
+    def tensor_map(
+        self, argument: TensorMapArgument, address: int, dims: Sequence[int], strides: Sequence[int]
+    ) -> bytes:
+        """See `Device`."""
+        return self._device.tensor_map(argument, address, dims, strides)
 
     def unload(self, module: int) -> None:
         """See `Device`."""

@@ -23,6 +23,7 @@ from argosy.ir.module import Instruction, Module, Parameter, Value
 from argosy.ir.types import TensorType, Type, type_symbols
 from argosy.targets.gpu.codegen.kernel import Kernel
 from argosy.targets.gpu.codegen.loops import elementwise_kernel
+from argosy.targets.gpu.codegen.tensor_map import map_arguments
 from argosy.targets.gpu.solution import Order
 from argosy.targets.gpu.words import words_type
 from argosy.targets.lowering.accesses import DeclinedError
@@ -198,10 +199,13 @@ class Draft:
         if why := self.lowering.is_refused(kernel):
             raise DeclinedError(why)
         self.kernels.append(kernel)
-        pointers = [PointerArgument(8 * slot, number) for slot, number in enumerate((*reads, *writes))]
-        fault = (HiddenArgument(8 * len(pointers), 8, "fault"),) if kernel.may_fail else ()
-        counters = (ScratchArgument(8 * (len(pointers) + len(fault)), 4 * kernel.counters),) if kernel.counters else ()
-        first = 8 * (len(pointers) + len(fault) + len(counters))
+        maps, first = map_arguments(kernel.maps, (*reads, *writes))
+        pointers = [PointerArgument(first + 8 * slot, number) for slot, number in enumerate((*reads, *writes))]
+        first += 8 * len(pointers)
+        fault = (HiddenArgument(first, 8, "fault"),) if kernel.may_fail else ()
+        first += 8 * len(fault)
+        counters = (ScratchArgument(first, 4 * kernel.counters),) if kernel.counters else ()
+        first += 8 * len(counters)
         width, kind = (8, "int64") if kernel.symbol_type == "i64" else (4, "int32")
         scalars = [
             ScalarArgument(first + width * slot, kind, self.lowering.symbol_text(name))
@@ -215,7 +219,7 @@ class Draft:
         grid = tuple(self.lowering.size(size) for size in kernel.launch.grid)
         return LaunchStep(
             0, kernel.entry, (grid[0], grid[1], grid[2]), (0, 1, 1), first + width * len(scalars),
-            (*pointers, *fault, *counters, *scalars), tuple(reads), tuple(writes),
+            (*maps, *pointers, *fault, *counters, *scalars), tuple(reads), tuple(writes),
             programmatic=overlaps and kernel.is_programmatic, source=self.instruction.source,
         )  # fmt: skip
 

@@ -14,6 +14,7 @@ from typing import Final, Literal
 from msgspec.structs import replace
 
 from argosy.artifact.plan import (
+    Argument,
     Block,
     CodeRecord,
     IfBlock,
@@ -23,12 +24,14 @@ from argosy.artifact.plan import (
     ScratchArgument,
     Step,
     StraightBlock,
+    TensorMapArgument,
 )
 from argosy.errors import CompileError
 from argosy.ir.module import Module
 from argosy.options import CompileOptions
 from argosy.targets.gpu.arches.row import GpuArch
 from argosy.targets.gpu.codegen.kernel import Kernel
+from argosy.targets.gpu.codegen.tensor_map import completed_map
 from argosy.targets.gpu.drivers import minimum_driver
 from argosy.targets.gpu.lower import SPILLS, LoweredModule, lower_module
 from argosy.toolchains.triton import CompiledKernel, GpuCode, Refused, compile_kernels
@@ -100,8 +103,6 @@ def _why_not(kernel: CompiledKernel, arch: GpuArch) -> str:
         return f"it needs {kernel.shared} bytes of shared memory, {arch.name} has {arch.shared_memory_per_block}"
     if kernel.threads > arch.max_threads_per_block:
         return f"it needs {kernel.threads} threads, {arch.name} has {arch.max_threads_per_block}"
-    if kernel.maps:
-        return "it takes tensor maps"
     return ""
 
 
@@ -136,10 +137,11 @@ def _completed(
         if not isinstance(step, LaunchStep):
             return step
         kernel = compiled[step.entry]
-        first = -(-step.parameter_bytes // 8) * 8
+        placed = _placed(step.arguments, kernel)
+        first = kernel.offsets[-2] if kernel.offsets else -(-step.parameter_bytes // 8) * 8
         # Behind the kernel's own parameters come two pointers: to scratch memory, and to that of a profiler.
         room = kernel.scratch and _bytes(step, kernel.scratch)
-        arguments = (*step.arguments, ScratchArgument(first, room)) if room else step.arguments
+        arguments = (*placed, ScratchArgument(first, room)) if room else placed
         return replace(
             step,
             code=numbers[step.entry],
@@ -152,6 +154,18 @@ def _completed(
     body = _mapped(plan.body, completed)
     prepare = tuple(replace(record, body=_mapped(record.body, completed)) for record in plan.prepare)
     return replace(plan, body=body, prepare=prepare, code=tuple(code)), entries
+
+
+def _placed(arguments: Sequence[Argument], kernel: CompiledKernel) -> tuple[Argument, ...]:
+    """The arguments where the code looks for them, tensor maps as it expects them."""
+    if not kernel.offsets:
+        return tuple(arguments)
+    about = iter(kernel.maps)
+    found = (
+        completed_map(argument, next(about)) if isinstance(argument, TensorMapArgument) else argument
+        for argument in arguments
+    )
+    return tuple(replace(argument, offset=offset) for argument, offset in zip(found, kernel.offsets, strict=False))
 
 
 def _bytes(step: LaunchStep, each: int) -> int | str:

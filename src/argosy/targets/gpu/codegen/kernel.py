@@ -6,6 +6,7 @@ import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from argosy.ir import dim as dims
 from argosy.ir.access import Access
@@ -16,6 +17,7 @@ from argosy.ops.shapes import product
 from argosy.targets.gpu.codegen import scalar
 from argosy.targets.gpu.codegen.element import Elements
 from argosy.targets.gpu.codegen.prelude import prelude_for
+from argosy.targets.gpu.codegen.tensor_map import TensorMap
 from argosy.targets.gpu.codegen.text import TritonText
 from argosy.toolchains.triton import TritonSource
 
@@ -52,7 +54,7 @@ class Kernel:
     `pointers` are the types of the first, `symbols` the program's symbols, which are passed in `symbol_type`. One that
     `may_fail` takes a pointer to its fault word between them, and one with `counters` then one to so many int32, which
     are 0 when it starts and again when it ends. Behind the symbols come `numbers` integers in the same type, which each
-    launch gives.
+    launch gives. One with `maps` takes those before all others.
 
     As made, a kernel may start before the one before it in its stream has ended (CUDA programming guide,
     "Programmatic Dependent Launch and Synchronization"): it waits before it reads or writes what others touch.
@@ -67,6 +69,8 @@ class Kernel:
     may_fail: bool = False
     counters: int = 0
     numbers: int = 0
+    maps: tuple[TensorMap, ...] = ()
+    language: Literal["triton", "gluon"] = "triton"
 
     @property
     def is_programmatic(self) -> bool:
@@ -102,6 +106,7 @@ class Kernel:
     def entry(self) -> str:
         """The name of the function: label and hash."""
         about = f"{self.text}{self.pointers}{self.symbol_type}{self.launch.warps}{self.launch.stages}"
+        about += f"{self.language}{self.maps}" if self.maps else ""
         return f"{self.label or 'kernel'}_{hashlib.sha256(about.encode()).hexdigest()[:16]}"
 
     def labelled(self, label: str) -> Kernel:
@@ -111,13 +116,16 @@ class Kernel:
     def source(self) -> TritonSource:
         """What Triton compiles. Every buffer begins at a multiple of 16 bytes."""
         entry, count = self.entry, len(self.pointers)
-        types = [(f"p{place}", kind) for place, kind in enumerate(self.pointers)]
+        types = [(f"map{place}", each.type) for place, each in enumerate(self.maps)]
+        types += [(f"p{place}", kind) for place, kind in enumerate(self.pointers)]
         types += [("fault", "*i64")] if self.may_fail else []
         types += [("counters", "*i32")] if self.counters else []
         types += [(f"s{place}", self.symbol_type) for place in range(len(self.symbols))]
         types += [(f"n{place}", self.symbol_type) for place in range(self.numbers)]
         options = (("num_warps", self.launch.warps), ("num_stages", self.launch.stages), ("enable_fp_fusion", False))
-        return TritonSource(entry, self.text.replace(_ENTRY, entry), tuple(types), tuple(range(count)), options)
+        divisible = tuple(range(len(self.maps), len(self.maps) + count))
+        text = self.text.replace(_ENTRY, entry)
+        return TritonSource(entry, text, tuple(types), divisible, options, self.language)
 
 
 class KernelWriter:

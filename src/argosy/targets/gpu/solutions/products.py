@@ -25,8 +25,8 @@ from argosy.targets.gpu.solutions.windows import last_channels
 from argosy.targets.lowering.accesses import DeclinedError, present
 
 __all__ = [
-    "FlashAttention", "MatrixConvolution", "MatrixProduct", "launch_product", "product_size", "product_way",
-    "temporaries",
+    "FlashAttention", "MatrixConvolution", "MatrixProduct", "convolution_size", "dot_size", "launch_product",
+    "product_size", "product_way", "temporaries",
 ]  # fmt: skip
 
 
@@ -34,11 +34,15 @@ _DOUBLED: Final = 128 * 128
 """Sums of a tile that take more than a few warps' registers where they lie there twice."""
 _ONE_STEP: Final = 128
 """Keys that attention takes in one step where there are no more."""
+_FUNCTION: Final = 1.2
 _COSTLY: Final = frozenset({"erf", "exp", "tanh", "log", "pow", "sin", "cos"})
 
 
-def _epilogue(problem: Problem) -> float:
-    """How costly what follows the sums is, where a plain store is 1: more with other tensors, and with functions."""
+def _epilogue(problem: Problem) -> tuple[float, int]:
+    """How costly what follows the sums is, where a plain store is 1, and how many tensors of its size it reads.
+
+    It costs more with those, and with functions.
+    """
     result = problem.anchor_instruction.result()
     others = sum(parameter.result().shape == result.shape for parameter in problem.module.parameters)
     primitives = {
@@ -47,7 +51,7 @@ def _epilogue(problem: Problem) -> float:
         if isinstance(each.op, Pointwise)
         for step in each.op.formula.steps
     }
-    return 1.0 + others + 1.2 * bool(primitives & _COSTLY)
+    return 1.0 + others + _FUNCTION * bool(primitives & _COSTLY), others
 
 
 def product_way(problem: Problem) -> MatrixWay | None:
@@ -62,10 +66,28 @@ def product_size(
 ) -> ProductSize:
     """The product of a problem as its tiles see it."""
     fixed = all(isinstance(size, int) for size in (rows, columns, inner, batch))
+    weight, others = _epilogue(problem)
     return ProductSize(
         size_hint(rows), size_hint(columns), size_hint(inner), size_hint(batch, 1), way.width, taps,
-        _epilogue(problem), way.kind, fixed,
+        weight, way.kind, fixed, others,
     )  # fmt: skip
+
+
+def dot_size(problem: Problem, way: MatrixWay) -> ProductSize:
+    """The product of a problem whose anchor is a `dot`."""
+    shape = shape_of(problem.anchor_instruction)
+    return product_size(problem, way, shape.rows, shape.columns, shape.inner, product(shape.batch), 1)
+
+
+def convolution_size(problem: Problem, way: MatrixWay) -> ProductSize:
+    """The product of a problem whose anchor is a convolution."""
+    anchor = problem.anchor_instruction
+    result, weight, x = anchor.result(), present(anchor, 1), present(anchor, 0)
+    group = getattr(anchor.op, "group", 1)
+    rows = product((result.shape[0], *result.shape[2:]))
+    channels, columns = size_hint(x.shape[1]) // group, size_hint(result.shape[1]) // group
+    taps, stretch = inner_stretch(weight.shape[2:], channels)
+    return product_size(problem, way, rows, columns, taps * stretch, group, taps)
 
 
 def temporaries(tile: Tile, kernel: Kernel, sums: DType, steps: Steps) -> list[int]:
@@ -104,12 +126,12 @@ class MatrixProduct(Solution):
 
     def configs(self, problem: Problem) -> Sequence[Any]:
         anchor = problem.anchor_instruction
-        shape, way = shape_of(anchor), product_way(problem)
+        way = product_way(problem)
         if way is None:
+            shape = shape_of(anchor)
             high, wide = max(at_most(shape.rows, 32), 1), max(at_most(shape.columns, 64), 1)
             return (Tile(high, wide, 1, 4 if high * wide >= 512 else 1, 1),)
-        size = product_size(problem, way, shape.rows, shape.columns, shape.inner, product(shape.batch), 1)
-        found = tiles(size, problem.arch)
+        found = tiles(dot_size(problem, way), problem.arch)
         if way.rough:  # sums of a step lie beside those of all
             return [replace(tile, warps=8) if tile.rows * tile.columns >= _DOUBLED else tile for tile in found]
         return found
@@ -147,17 +169,8 @@ class MatrixConvolution(Solution):
         return (0, *range(2, problem.anchor_instruction.result().rank), 1)
 
     def configs(self, problem: Problem) -> Sequence[Any]:
-        anchor = problem.anchor_instruction
-        result, weight, x = anchor.result(), present(anchor, 1), present(anchor, 0)
-        group = getattr(anchor.op, "group", 1)
-        rows = product((result.shape[0], *result.shape[2:]))
-        channels, columns = size_hint(x.shape[1]) // group, size_hint(result.shape[1]) // group
-        taps, stretch = inner_stretch(weight.shape[2:], channels)
         way = product_way(problem)
-        if way is None:
-            return ()
-        size = product_size(problem, way, rows, columns, taps * stretch, group, taps)
-        return tiles(size, problem.arch)
+        return () if way is None else tiles(convolution_size(problem, way), problem.arch)
 
     def lower(self, problem: Problem, config: Any, steps: Steps) -> None:
         anchor, module = problem.anchor_instruction, problem.module

@@ -20,7 +20,7 @@ from argosy.targets.gpu.arches.row import GpuArch
 from argosy.targets.gpu.codegen.blocks import at_most
 from argosy.targets.gpu.codegen.summing import Tile
 
-__all__ = ["ProductSize", "tiles"]
+__all__ = ["ProductSize", "tile_time", "tiles"]
 
 # In microseconds, on an H200.
 _START: Final = 1.8
@@ -36,8 +36,6 @@ _PEAK: Final = 5e12  # operations and bytes a second of a unit, where no data sh
 _BANDWIDTH: Final = 30e9
 _FEW_ROWS: Final = 0.3
 """The share of arithmetic that tiles of fewer rows than matrix instructions of a whole warp group keep."""
-_HEAVIEST: Final = 2.5
-"""The weight of an epilogue that the widest tiles still hold, where operands wait in shared memory alone."""
 _LEAST_STEPS: Final = 2
 _MOST_SPLITS: Final = 8
 _REGISTERS: Final = 64
@@ -49,7 +47,8 @@ class ProductSize:
     """A product as its tiles see it: rows, columns, inner axis, products side by side, bytes of an element.
 
     `inner` is counted in `taps` stretches, each cut into steps by itself. `weight` is how costly the epilogue is, 1 a
-    plain one. A product is split only where `fixed`: its sizes are known.
+    plain one; it reads `others`, tensors of the result's size. A product is split only where `fixed`: its sizes are
+    known.
     """
 
     rows: int
@@ -61,11 +60,12 @@ class ProductSize:
     weight: float = 1.0
     kind: str = "fp16"
     fixed: bool = True
+    others: int = 0
 
 
 def tiles(size: ProductSize, arch: GpuArch) -> list[Tile]:
     """Tiles to try, best first."""
-    found = [(_time(tile, size, arch), tile) for tile in _candidates(size, arch)]
+    found = [(tile_time(tile, size, arch), tile) for tile in _candidates(size, arch)]
     found.sort(key=lambda each: each[0])  # of equals, the first listed: the larger
     units = arch.units or 64
     return [replace(tile, early=_is_early(tile, size, units)) for _, tile in found]
@@ -78,7 +78,8 @@ def _is_early(tile: Tile, size: ProductSize, units: int) -> bool:
 
 def _candidates(size: ProductSize, arch: GpuArch) -> Iterator[Tile]:
     """Tiles that fit: into the shared memory of a block, and their sums into half of a thread's registers."""
-    waits, heaviest = arch.has("async_copy"), _HEAVIEST if arch.has("tensor_copy") else 1
+    waits = arch.has("async_copy")
+    heavy = size.others > 0 if arch.has("tensor_copy") else size.weight > 1
     high_most, wide_most = max(at_most(size.rows, 128), 16), max(at_most(size.columns, 256), 16)
     stretch = -(-size.inner // size.taps)
     # Without matrix instructions threads hold the operands of a step in registers, beside their sums.
@@ -92,7 +93,7 @@ def _candidates(size: ProductSize, arch: GpuArch) -> Iterator[Tile]:
             if high > high_most or wide > wide_most or (small and high * wide > 64 * 64):
                 continue
             # Spills, where loads go through registers too or the epilogue holds more than a tile.
-            if wide == 256 and (high < 128 or not waits or size.weight > heaviest):
+            if wide == 256 and (high < 128 or not waits or heavy):
                 continue
             for deep in (128, 64, 32, 16):
                 if deep * size.width > 256 or deep > deepest or not least <= deep <= max(at_most(stretch, 128), least):
@@ -121,8 +122,8 @@ def _programs(tile: Tile, size: ProductSize) -> int:
     return -(-size.rows // tile.rows) * -(-size.columns // tile.columns) * size.batch * tile.splits
 
 
-def _time(tile: Tile, size: ProductSize, arch: GpuArch) -> float:
-    """Microseconds."""
+def tile_time(tile: Tile, size: ProductSize, arch: GpuArch) -> float:
+    """What the model says that a product takes in such tiles, in microseconds."""
     units = arch.units or 64
     peak, bandwidth = arch.product.peak(size.kind), arch.product.bandwidth
     rate = (peak * _REACHED / units if peak else _PEAK) / 1e6
@@ -148,7 +149,9 @@ def _time(tile: Tile, size: ProductSize, arch: GpuArch) -> float:
         work = together * 2 * tile.rows * tile.columns * depth / rate
         moved = together * (tile.rows + tile.columns) * depth * size.width / loads
         after = together * tile.rows * tile.columns * _EPILOGUE * (size.weight if tile.splits == 1 else 1)
-        total += count * (_START + max(work, moved, steps * _LATENCY) + after)
+        # Where all is one step, only other programs on the unit have something to do while that is loaded.
+        start = _START / together if steps == 1 and whole else _START
+        total += count * (start + max(work, moved, steps * _LATENCY) + after)
     if tile.splits > 1:
         traffic = tile.splits * size.rows * size.columns * size.batch * 8 / (3e6 * (bandwidth or 4.8e12) / 4.8e12)
         total += _SPLIT + _SPLIT_TRAFFIC * traffic
