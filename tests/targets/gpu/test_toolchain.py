@@ -49,6 +49,17 @@ def last(x, z):
     if tl.atomic_add(x, 1) == 7:
         tl.store(z + tl.arange(0, 128), 1.0)
 """
+SHIFTED = """
+@triton.jit
+def shifted(x, s, y, z):
+    i, j = tl.arange(0, 16)[:, None], tl.arange(0, 64)[None, :]
+    total = tl.zeros((16, 64), tl.int32)
+    for step in range(0, 3):
+        across, down = step * 128 + tl.arange(0, 128)[None, :], step * 128 + tl.arange(0, 128)[:, None]
+        left = tl.load(x + i * 384 + across) - tl.load(s + across)
+        total = tl.dot(left.to(tl.int8), tl.load(y + j * 384 + down), total, out_dtype=tl.int32)
+    tl.store(z + i * 64 + j, total)
+"""
 PRODUCT = """
 @triton.jit
 def product(x, y, z, depth):
@@ -187,3 +198,14 @@ def test_a_kernel_that_asks_the_driver_for_arguments_is_refused(name: str, tmp_p
     (made,) = compile_kernels([source], GpuCode("hip", row.arch, row.warp_size), cache=DiskCache(tmp_path))
     assert isinstance(made, Refused)
     assert "hidden_block_count_x" in made.reason
+
+
+@pytest.mark.parametrize("name", ["gfx950", "gfx1250"])
+def test_what_can_not_be_copied_past_the_registers_goes_through_them(name: str, tmp_path: Path) -> None:
+    types = (("x", "*i32"), ("s", "*i32"), ("y", "*i8"), ("z", "*i32"))
+    options = (("num_warps", 4), ("num_stages", 3))
+    shifted = TritonSource("shifted", SHIFTED, types, (0, 1, 2, 3), options)
+    narrow = TritonSource("narrow", NARROW, (("x", "*fp32"), ("z", "*bf16")))
+    # In one process, one behind the other.
+    made = compile_kernels([shifted, narrow], gpu_code(ARCHS[name]), jobs=1, cache=DiskCache(tmp_path))
+    assert all(isinstance(kernel, CompiledKernel) for kernel in made), made
