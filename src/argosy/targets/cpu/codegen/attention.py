@@ -29,12 +29,13 @@ from argosy.targets.cpu.codegen.attention_rows import (
     scratch_bytes,
     store_rows,
 )
-from argosy.targets.cpu.codegen.c_text import CText, axis_name
+from argosy.targets.cpu.codegen.c_text import CText
 from argosy.targets.cpu.codegen.copying import address, decompose, share
 from argosy.targets.cpu.codegen.gemm import Gemm
 from argosy.targets.cpu.codegen.kernel import ENTRY, Kernel, KernelWriter, chunk_count
 from argosy.targets.cpu.codegen.lanes import ACROSS
 from argosy.targets.cpu.codegen.tile import BLOCK, RESUME, Depth, balanced, depth_of, micro_function
+from argosy.targets.lowering.kernel_text import axis_name
 
 __all__ = ["attention_kernel"]
 

@@ -30,7 +30,7 @@ from argosy.targets.cpu.codegen.attention_rows import (
     scratch_bytes,
     store_rows,
 )
-from argosy.targets.cpu.codegen.c_text import CText, axis_name
+from argosy.targets.cpu.codegen.c_text import CText
 from argosy.targets.cpu.codegen.copying import decompose, share
 from argosy.targets.cpu.codegen.gemm import Gemm
 from argosy.targets.cpu.codegen.kernel import Kernel, KernelWriter, chunk_count
@@ -39,6 +39,7 @@ from argosy.targets.cpu.codegen.products import plain
 from argosy.targets.cpu.codegen.tile import BLOCK, Tile
 from argosy.targets.cpu.codegen.vector_elements import VectorElements
 from argosy.targets.lowering.accesses import DeclinedError
+from argosy.targets.lowering.kernel_text import axis_name
 
 __all__ = ["FEW", "attention_in_place"]
 

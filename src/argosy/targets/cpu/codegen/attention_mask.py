@@ -14,11 +14,12 @@ from argosy.ir.module import Instruction
 from argosy.ops.pointwise import Pointwise
 from argosy.rewrite.attention import Attention
 from argosy.targets.cpu.codegen.attention_rows import Tiles, row_places
-from argosy.targets.cpu.codegen.c_text import CText, axis_name
+from argosy.targets.cpu.codegen.c_text import CText
 from argosy.targets.cpu.codegen.kernel import KernelWriter
 from argosy.targets.cpu.codegen.tile import BLOCK
 from argosy.targets.cpu.codegen.vector_elements import VectorElements
 from argosy.targets.lowering.accesses import DeclinedError
+from argosy.targets.lowering.kernel_text import axis_name
 
 __all__ = ["may_hide", "skip_hidden"]
 

@@ -14,7 +14,7 @@ from argosy.ir import access as maps
 from argosy.ir.dim import DimLike, equal
 from argosy.ir.module import Value
 from argosy.rewrite.attention import Attention
-from argosy.targets.cpu.codegen.c_text import CText, axis_name
+from argosy.targets.cpu.codegen.c_text import CText
 from argosy.targets.cpu.codegen.copying import decompose
 from argosy.targets.cpu.codegen.epilogue import Epilogue
 from argosy.targets.cpu.codegen.gemm import Gemm
@@ -23,6 +23,7 @@ from argosy.targets.cpu.codegen.product_loops import operand_index
 from argosy.targets.cpu.codegen.tile import BLOCK
 from argosy.targets.cpu.codegen.vector_elements import VectorElements
 from argosy.targets.lowering.accesses import DeclinedError
+from argosy.targets.lowering.kernel_text import axis_name
 
 __all__ = [
     "KEYS",

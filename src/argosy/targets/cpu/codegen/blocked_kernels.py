@@ -17,7 +17,6 @@ from argosy.ops.shapes import product
 from argosy.ops.window import extents, resolve_pads
 from argosy.targets.cpu.codegen import scalar
 from argosy.targets.cpu.codegen.blocked_elements import BlockedElements, Image, store_pixel
-from argosy.targets.cpu.codegen.c_text import axis_name
 from argosy.targets.cpu.codegen.copying import decompose, share
 from argosy.targets.cpu.codegen.kernel import Kernel, KernelWriter, chunk_count
 from argosy.targets.cpu.codegen.pooling import least
@@ -26,6 +25,7 @@ from argosy.targets.cpu.codegen.reorder import place, zero_halo
 from argosy.targets.cpu.codegen.vector_elements import lanes_type, load_block, stored_lanes
 from argosy.targets.cpu.layout import LANES, Blocked
 from argosy.targets.lowering.accesses import op_of, present
+from argosy.targets.lowering.kernel_text import axis_name
 
 __all__ = ["blocked_concat", "blocked_elementwise", "blocked_pool", "blocked_reduction", "whole_planes"]
 

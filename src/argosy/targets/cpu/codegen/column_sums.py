@@ -18,12 +18,13 @@ from argosy.ir.module import Instruction, Module
 from argosy.ir.types import Dims
 from argosy.ops.convolution import ConvTranspose
 from argosy.ops.shapes import product
-from argosy.targets.cpu.codegen.c_text import CText, axis_name, strides
+from argosy.targets.cpu.codegen.c_text import CText
 from argosy.targets.cpu.codegen.copying import decompose, share
 from argosy.targets.cpu.codegen.epilogue import Epilogue
 from argosy.targets.cpu.codegen.kernel import Kernel, KernelWriter, chunk_count
 from argosy.targets.cpu.codegen.tile import BLOCK
 from argosy.targets.lowering.accesses import DeclinedError, op_of, present
+from argosy.targets.lowering.kernel_text import axis_name, strides_of
 
 __all__ = ["Columns", "sum_columns"]
 
@@ -142,7 +143,7 @@ def _add(text: CText, columns: Columns, *, turned: bool) -> None:
     *outer, across = columns.kernel
     stride, dilation = columns.strides[-1], columns.dilations[-1]
     spatial = columns.source[2:]
-    steps = strides(spatial)
+    steps = strides_of(spatial)
     pixels, rows = text.dim(columns.pixels), columns.rows
     inner, tap = "0", "0"
     for axis, taps in enumerate(outer):

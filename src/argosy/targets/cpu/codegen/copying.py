@@ -13,13 +13,14 @@ from argosy.ir.dtype import FLOAT32, DType
 from argosy.ir.module import Module, Value
 from argosy.passes.fuse_loops import VIEWS
 from argosy.targets.cpu.codegen import scalar
-from argosy.targets.cpu.codegen.c_text import CText, axis_name
+from argosy.targets.cpu.codegen.c_text import CText
 from argosy.targets.cpu.codegen.element import Elements
 from argosy.targets.cpu.codegen.kernel import KernelWriter
 from argosy.targets.cpu.codegen.tile import BLOCK
 from argosy.targets.cpu.codegen.vector_elements import KINDS, VectorElements, store_lanes
 from argosy.targets.cpu.codegen.walking import coefficient
 from argosy.targets.lowering.accesses import DeclinedError
+from argosy.targets.lowering.kernel_text import axis_name
 
 __all__ = [
     "address",

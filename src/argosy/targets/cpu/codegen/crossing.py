@@ -14,10 +14,11 @@ from argosy.ir.dim import DimLike, ceildiv
 from argosy.ir.dtype import FLOAT32
 from argosy.ir.module import Instruction, Value
 from argosy.ops.shapes import product
-from argosy.targets.cpu.codegen.c_text import CText, axis_name
+from argosy.targets.cpu.codegen.c_text import CText
 from argosy.targets.cpu.codegen.vector_elements import VectorElements, position
 from argosy.targets.cpu.codegen.walking import coefficient
 from argosy.targets.lowering.accesses import DeclinedError
+from argosy.targets.lowering.kernel_text import axis_name
 
 __all__ = ["TURN", "Turned", "crossed_axis", "crossed_loops"]
 

@@ -20,13 +20,14 @@ from argosy.ops.shapes import product
 from argosy.targets.cpu.arch import CpuArch
 from argosy.targets.cpu.codegen import scalar
 from argosy.targets.cpu.codegen.blocked_elements import Image, store_pixel
-from argosy.targets.cpu.codegen.c_text import CText, axis_name
+from argosy.targets.cpu.codegen.c_text import CText
 from argosy.targets.cpu.codegen.conv_window import Window
 from argosy.targets.cpu.codegen.copying import decompose, share
 from argosy.targets.cpu.codegen.kernel import ENTRY, Kernel, KernelWriter, chunk_count
 from argosy.targets.cpu.codegen.reorder import zero_halo
 from argosy.targets.cpu.codegen.tile import balanced
 from argosy.targets.cpu.layout import LANES, Blocked
+from argosy.targets.lowering.kernel_text import axis_name
 
 __all__ = ["LONGEST", "depthwise_kernel", "depthwise_rows", "depthwise_type", "pack_depthwise", "sums_exactly"]
 

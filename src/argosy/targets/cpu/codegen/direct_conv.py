@@ -28,7 +28,7 @@ from argosy.ops.shapes import product
 from argosy.targets.cpu.arch import CpuArch
 from argosy.targets.cpu.codegen import scalar
 from argosy.targets.cpu.codegen.blocked_elements import Image, store_pixel
-from argosy.targets.cpu.codegen.c_text import CText, axis_name
+from argosy.targets.cpu.codegen.c_text import CText
 from argosy.targets.cpu.codegen.conv_window import Channels, Window, panel_rows, weights_type
 from argosy.targets.cpu.codegen.copying import decompose, share
 from argosy.targets.cpu.codegen.kernel import ENTRY, Kernel, KernelWriter, chunk_count
@@ -46,6 +46,7 @@ from argosy.targets.cpu.codegen.tile import (
 )
 from argosy.targets.cpu.layout import LANES, Blocked, Padded, Planar
 from argosy.targets.lowering.accesses import DeclinedError
+from argosy.targets.lowering.kernel_text import axis_name
 
 __all__ = ["as_a_line", "conv_kernel", "fetches_rows_ahead", "walks_panels_first"]
 

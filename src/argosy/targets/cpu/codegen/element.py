@@ -21,7 +21,7 @@ from argosy.ops.pointwise import Pointwise
 from argosy.registry import Registry
 from argosy.rewrite.view_chain import view_access
 from argosy.targets.cpu.codegen import scalar
-from argosy.targets.cpu.codegen.c_text import CText, strides
+from argosy.targets.cpu.codegen.c_text import CText
 from argosy.targets.lowering.accesses import (
     LEAST,
     DeclinedError,
@@ -31,6 +31,7 @@ from argosy.targets.lowering.accesses import (
     split_access,
     typed_steps,
 )
+from argosy.targets.lowering.kernel_text import strides_of
 
 __all__ = ["Elements", "element"]
 
@@ -124,7 +125,7 @@ class Elements:
     def offset(self, access: Access) -> str:
         """The row-major position of an element, as C."""
         total: DimLike = 0
-        for index, step in zip(access.indices, strides(access.source), strict=True):
+        for index, step in zip(access.indices, strides_of(access.source), strict=True):
             total = total + index * step if isinstance(index, Dim) else step * index + total
         self.offsets.append(total)
         return self.text.dim(total)

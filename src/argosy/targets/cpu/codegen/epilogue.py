@@ -9,12 +9,12 @@ from argosy.ir.access import Access
 from argosy.ir.dtype import FLOAT32, INT32
 from argosy.ir.module import Module, Value
 from argosy.targets.cpu.codegen import scalar
-from argosy.targets.cpu.codegen.c_text import axis_name
 from argosy.targets.cpu.codegen.kernel import KernelWriter
 from argosy.targets.cpu.codegen.tile import BLOCK
 from argosy.targets.cpu.codegen.vector_elements import VectorElements, position, store_lanes
 from argosy.targets.cpu.codegen.walking import coefficient, merged_extents
 from argosy.targets.lowering.accesses import DeclinedError
+from argosy.targets.lowering.kernel_text import axis_name
 
 __all__ = ["Epilogue"]
 

@@ -22,7 +22,6 @@ from argosy.ir.types import TensorType
 from argosy.ops.shapes import product
 from argosy.targets.cpu.arch import CpuArch
 from argosy.targets.cpu.codegen import scalar
-from argosy.targets.cpu.codegen.c_text import axis_name
 from argosy.targets.cpu.codegen.copying import address, decompose
 from argosy.targets.cpu.codegen.epilogue import Epilogue
 from argosy.targets.cpu.codegen.kernel import ENTRY, Kernel, KernelWriter, chunk_count
@@ -42,6 +41,7 @@ from argosy.targets.cpu.codegen.tile import (
     vector_type,
 )
 from argosy.targets.lowering.accesses import present
+from argosy.targets.lowering.kernel_text import axis_name
 
 __all__ = [
     "Gemm",

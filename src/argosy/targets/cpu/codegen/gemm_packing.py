@@ -11,7 +11,6 @@ from argosy.ir.module import Module
 from argosy.ir.types import TensorType
 from argosy.ops.shapes import product
 from argosy.targets.cpu.codegen import scalar
-from argosy.targets.cpu.codegen.c_text import axis_name
 from argosy.targets.cpu.codegen.copying import (
     copy_block,
     copy_run,
@@ -29,6 +28,7 @@ from argosy.targets.cpu.codegen.tile import BLOCK
 from argosy.targets.cpu.codegen.vector_elements import KINDS, VectorElements
 from argosy.targets.cpu.codegen.walking import coefficient, merged_extents
 from argosy.targets.lowering.accesses import DeclinedError
+from argosy.targets.lowering.kernel_text import axis_name
 
 __all__ = ["direct_step", "left_type", "pack_left", "pack_right", "right_type"]
 

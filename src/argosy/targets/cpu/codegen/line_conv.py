@@ -19,13 +19,13 @@ from argosy.ir.dim import ceildiv, floordiv
 from argosy.ir.dtype import FLOAT32
 from argosy.ir.module import Instruction, Module, Value
 from argosy.ops.shapes import product
-from argosy.targets.cpu.codegen.c_text import axis_name
 from argosy.targets.cpu.codegen.copying import decompose, share
 from argosy.targets.cpu.codegen.epilogue import Epilogue
 from argosy.targets.cpu.codegen.kernel import ENTRY, Kernel, KernelWriter, chunk_count
 from argosy.targets.cpu.codegen.line_patch import declare_patch
 from argosy.targets.cpu.codegen.line_tiles import Lines
 from argosy.targets.cpu.codegen.tile import BLOCK, balanced
+from argosy.targets.lowering.kernel_text import axis_name
 
 __all__ = ["line_kernel", "pack_lines"]
 

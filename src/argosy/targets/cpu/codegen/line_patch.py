@@ -9,12 +9,12 @@ from __future__ import annotations
 from argosy.ir import access as maps
 from argosy.ir.dtype import FLOAT32
 from argosy.ir.module import Parameter, Value
-from argosy.targets.cpu.codegen.c_text import axis_name, strides
 from argosy.targets.cpu.codegen.copying import lies_along
 from argosy.targets.cpu.codegen.kernel import KernelWriter
 from argosy.targets.cpu.codegen.line_tiles import Lines
 from argosy.targets.cpu.codegen.tile import BLOCK
 from argosy.targets.cpu.codegen.vector_elements import VectorElements
+from argosy.targets.lowering.kernel_text import axis_name, strides_of
 
 __all__ = ["declare_patch"]
 
@@ -41,7 +41,7 @@ def declare_patch(writer: KernelWriter, x: Value, lines: Lines) -> None:
     text.line("const float32 *patch = (const float32 *)scratch;")
     if window.strides[-1] == 1 and x.dtype is FLOAT32 and isinstance(x.instruction.op, Parameter):
         with text.block(f"if ({_inside(writer, x, lines)})"):
-            own = strides(x.shape)
+            own = strides_of(x.shape)
             place = f"(i0 * {text.dim(x.shape[1])} + group * {lines.channels}) * plane + origin"
             text.line(f"plane = {text.dim(own[1])};")
             for axis in outer:

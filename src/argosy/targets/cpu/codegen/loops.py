@@ -19,10 +19,11 @@ from argosy.ir.dtype import DTYPES, DType
 from argosy.ir.module import Module, Value
 from argosy.ops.shapes import product
 from argosy.targets.cpu.codegen import scalar
-from argosy.targets.cpu.codegen.c_text import CText, axis_name
+from argosy.targets.cpu.codegen.c_text import CText
 from argosy.targets.cpu.codegen.crossing import TURN, Turned, crossed_axis, crossed_loops
 from argosy.targets.cpu.codegen.kernel import Kernel, KernelWriter, chunk_count
 from argosy.targets.cpu.codegen.walking import merged_extents
+from argosy.targets.lowering.kernel_text import axis_name
 
 __all__ = ["Nest", "chunked_loops", "copy_code", "elementwise_kernel", "store_kernel"]
 

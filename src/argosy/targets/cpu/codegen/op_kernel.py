@@ -11,9 +11,9 @@ from argosy.ir.dtype import DType
 from argosy.ir.module import Instruction, Module, Value
 from argosy.ops.shapes import product
 from argosy.targets.cpu.codegen import scalar
-from argosy.targets.cpu.codegen.c_text import strides
 from argosy.targets.cpu.codegen.kernel import ENTRY, Kernel, KernelWriter
 from argosy.targets.lowering.accesses import DeclinedError
+from argosy.targets.lowering.kernel_text import strides_of
 
 __all__ = ["OpKernel", "dot_text"]
 
@@ -77,7 +77,7 @@ class OpKernel(KernelWriter):
 
     def strides(self, dims: Sequence[DimLike]) -> list[str]:
         """Row-major strides in elements, as C."""
-        return [self.text.dim(stride) for stride in strides(tuple(dims))]
+        return [self.text.dim(stride) for stride in strides_of(tuple(dims))]
 
     def code(self, text: str) -> None:
         """Append lines of C, brought to the depth of the text so far."""

@@ -10,8 +10,8 @@ from argosy.ir.module import Module, Parameter, Value
 from argosy.ops.joining import Split
 from argosy.ops.shapes import product
 from argosy.rewrite.view_chain import view_access
-from argosy.targets.cpu.codegen.c_text import strides
 from argosy.targets.lowering.accesses import split_access
+from argosy.targets.lowering.kernel_text import strides_of
 
 __all__ = ["pieces_of"]
 
@@ -52,6 +52,6 @@ def _piece(module: Module, value: Value) -> tuple[int, DimLike] | None:
 def _position(access: Access) -> DimLike:
     """The row-major position of the element in the source."""
     total: DimLike = 0
-    for index, step in zip(access.indices, strides(access.source), strict=True):
+    for index, step in zip(access.indices, strides_of(access.source), strict=True):
         total = index * step + total
     return total

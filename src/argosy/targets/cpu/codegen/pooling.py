@@ -13,11 +13,11 @@ from argosy.ops.pooling import Pool
 from argosy.ops.shapes import product
 from argosy.ops.window import extents, resolve_pads
 from argosy.targets.cpu.codegen import scalar
-from argosy.targets.cpu.codegen.c_text import axis_name
 from argosy.targets.cpu.codegen.kernel import Kernel, KernelWriter, chunk_count
 from argosy.targets.cpu.codegen.loops import chunked_loops
 from argosy.targets.cpu.codegen.product_loops import counter
 from argosy.targets.lowering.accesses import DeclinedError, axes_access, op_of, present
+from argosy.targets.lowering.kernel_text import axis_name
 
 __all__ = ["least", "pool_loops"]
 

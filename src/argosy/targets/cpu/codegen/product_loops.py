@@ -18,10 +18,10 @@ from argosy.ops.convolution import Conv, ConvTranspose
 from argosy.ops.shapes import product
 from argosy.ops.window import extents, resolve_pads
 from argosy.targets.cpu.codegen import scalar
-from argosy.targets.cpu.codegen.c_text import axis_name
 from argosy.targets.cpu.codegen.kernel import Kernel, KernelWriter, chunk_count
 from argosy.targets.cpu.codegen.loops import chunked_loops
 from argosy.targets.lowering.accesses import axes_access, op_of, present
+from argosy.targets.lowering.kernel_text import axis_name
 
 __all__ = ["conv_loops", "conv_transpose_loops", "counter", "dot_loops", "operand_index"]
 

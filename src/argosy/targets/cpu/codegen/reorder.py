@@ -12,11 +12,12 @@ from argosy.ir.module import Instruction, Module, Parameter, Value
 from argosy.ir.types import Dims, TensorType
 from argosy.ops.shapes import product
 from argosy.targets.cpu.codegen import scalar
-from argosy.targets.cpu.codegen.c_text import CText, axis_name, strides
+from argosy.targets.cpu.codegen.c_text import CText
 from argosy.targets.cpu.codegen.copying import decompose, lies_along, share, transpose_text
 from argosy.targets.cpu.codegen.kernel import Kernel, KernelWriter, chunk_count
 from argosy.targets.cpu.codegen.vector_elements import KINDS, VectorElements, store_lanes, stored_lanes
 from argosy.targets.cpu.layout import LANES, Blocked, Padded, Planar
+from argosy.targets.lowering.kernel_text import axis_name, strides_of
 
 __all__ = ["from_blocked", "image_shape", "place", "to_blocked", "to_planar", "whole", "zero_halo"]
 
@@ -189,7 +190,7 @@ def from_blocked(kind: TensorType, layout: Blocked) -> Kernel:
     lines = product(spatial[:-1])
     blocks = ceildiv(shape[1], LANES)
     total = product((shape[0], blocks)) * lines
-    steps = strides((shape[0], shape[1], *spatial))
+    steps = strides_of((shape[0], shape[1], *spatial))
     size = text.dim(spatial[-1])
     with share(writer, "unit", total):
         text.line(f"const int64 line = unit % {text.dim(lines)}, image = unit / {text.dim(lines)};")

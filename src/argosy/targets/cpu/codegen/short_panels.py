@@ -13,12 +13,13 @@ from argosy.ir.dim import DimLike, ceildiv
 from argosy.ir.module import Module, Value
 from argosy.ops.shapes import product
 from argosy.targets.cpu.codegen import scalar
-from argosy.targets.cpu.codegen.c_text import CText, axis_name
+from argosy.targets.cpu.codegen.c_text import CText
 from argosy.targets.cpu.codegen.copying import decompose, run_vectors, share
 from argosy.targets.cpu.codegen.kernel import Kernel, KernelWriter, chunk_count
 from argosy.targets.cpu.codegen.products import Products
 from argosy.targets.cpu.codegen.tile import BLOCK, Tile
 from argosy.targets.cpu.codegen.vector_elements import VectorElements, stored_lanes
+from argosy.targets.lowering.kernel_text import axis_name
 
 __all__ = ["pack_groups", "start_sums"]
 

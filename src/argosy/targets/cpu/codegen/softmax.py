@@ -15,7 +15,6 @@ from argosy.ir.module import Instruction, Module, Value
 from argosy.ops.reduce import Softmax
 from argosy.ops.shapes import normalize_axis, product
 from argosy.targets.cpu.codegen import scalar
-from argosy.targets.cpu.codegen.c_text import axis_name
 from argosy.targets.cpu.codegen.copying import decompose, share
 from argosy.targets.cpu.codegen.kernel import Kernel, KernelWriter, chunk_count
 from argosy.targets.cpu.codegen.lanes import ACROSS
@@ -24,6 +23,7 @@ from argosy.targets.cpu.codegen.tile import BLOCK
 from argosy.targets.cpu.codegen.vector_elements import VectorElements, position, store_lanes
 from argosy.targets.cpu.codegen.walking import coefficient
 from argosy.targets.lowering.accesses import DeclinedError, op_of, present
+from argosy.targets.lowering.kernel_text import axis_name
 
 __all__ = ["softmax_loops", "softmax_rows"]
 

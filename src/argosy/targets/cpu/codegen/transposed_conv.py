@@ -24,7 +24,7 @@ from argosy.ir.types import Dims, TensorType
 from argosy.ops.convolution import ConvTranspose
 from argosy.ops.shapes import product
 from argosy.targets.cpu.codegen.blocked_elements import Image, store_pixel
-from argosy.targets.cpu.codegen.c_text import CText, axis_name
+from argosy.targets.cpu.codegen.c_text import CText
 from argosy.targets.cpu.codegen.copying import decompose, share
 from argosy.targets.cpu.codegen.kernel import ENTRY, Kernel, KernelWriter, chunk_count
 from argosy.targets.cpu.codegen.products import plain
@@ -32,6 +32,7 @@ from argosy.targets.cpu.codegen.reorder import zero_halo
 from argosy.targets.cpu.codegen.tile import Depth, Tile, balanced, depth_of, micro_function
 from argosy.targets.cpu.layout import LANES, Blocked
 from argosy.targets.lowering.accesses import DeclinedError, op_of, present
+from argosy.targets.lowering.kernel_text import axis_name
 
 __all__ = ["Phase", "Scatter", "pack_scatter", "scatter_kernel", "scatter_type"]
 

@@ -15,11 +15,12 @@ from argosy.ir.dim import DimLike
 from argosy.ir.dtype import BOOL, DTYPES, FLOAT32, INT32, INT64, UINT8, DType
 from argosy.ir.module import Instruction, Value
 from argosy.targets.cpu.codegen import scalar
-from argosy.targets.cpu.codegen.c_text import CText, strides
+from argosy.targets.cpu.codegen.c_text import CText
 from argosy.targets.cpu.codegen.element import Elements
 from argosy.targets.cpu.codegen.tile import BLOCK
 from argosy.targets.cpu.codegen.walking import coefficient
 from argosy.targets.lowering.accesses import LEAST, DeclinedError
+from argosy.targets.lowering.kernel_text import strides_of
 
 __all__ = [
     "KINDS",
@@ -175,6 +176,6 @@ def _converted(value: str, source: DType, target: DType) -> str:
 def position(access: Access) -> DimLike:
     """The row-major position of an element."""
     total: DimLike = 0
-    for index, step in zip(access.indices, strides(access.source), strict=True):
+    for index, step in zip(access.indices, strides_of(access.source), strict=True):
         total = step * index + total
     return total

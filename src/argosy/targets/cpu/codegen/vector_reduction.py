@@ -17,7 +17,6 @@ from argosy.ir.module import Instruction, Module, Value
 from argosy.ops.reduce import ArgReduce, Reduce
 from argosy.ops.shapes import product
 from argosy.targets.cpu.codegen import scalar
-from argosy.targets.cpu.codegen.c_text import axis_name
 from argosy.targets.cpu.codegen.copying import decompose, share
 from argosy.targets.cpu.codegen.epilogue import Epilogue
 from argosy.targets.cpu.codegen.kernel import Kernel, KernelWriter, chunk_count
@@ -32,6 +31,7 @@ from argosy.targets.cpu.codegen.reduction import (
 from argosy.targets.cpu.codegen.tile import BLOCK
 from argosy.targets.cpu.codegen.vector_elements import VectorElements
 from argosy.targets.lowering.accesses import DeclinedError, present
+from argosy.targets.lowering.kernel_text import axis_name
 
 __all__ = ["reduce_across", "reduce_along"]
 

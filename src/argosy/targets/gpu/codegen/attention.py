@@ -21,8 +21,8 @@ from argosy.targets.gpu.codegen.kernel import Kernel, KernelWriter, Launch
 from argosy.targets.gpu.codegen.loops import decompose
 from argosy.targets.gpu.codegen.operands import matrix_way, multiply
 from argosy.targets.gpu.codegen.summing import Tile
-from argosy.targets.gpu.codegen.text import axis_name
 from argosy.targets.lowering.accesses import DeclinedError, axes_access, present
+from argosy.targets.lowering.kernel_text import axis_name
 
 __all__ = ["attention_kernel", "attention_of"]
 

@@ -21,8 +21,8 @@ from argosy.targets.gpu.codegen.dot_shape import operand_access, shape_of
 from argosy.targets.gpu.codegen.kernel import Kernel, KernelWriter, Launch
 from argosy.targets.gpu.codegen.loops import decompose
 from argosy.targets.gpu.codegen.summing import Tile, finish
-from argosy.targets.gpu.codegen.text import axis_name
 from argosy.targets.lowering.accesses import DeclinedError, present
+from argosy.targets.lowering.kernel_text import axis_name
 
 __all__ = ["RowsBlock", "coded_rows_kernel"]
 

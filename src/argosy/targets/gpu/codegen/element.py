@@ -23,7 +23,7 @@ from argosy.registry import Registry
 from argosy.rewrite.view_chain import view_access
 from argosy.targets.gpu.codegen import scalar
 from argosy.targets.gpu.codegen.faults import Fault
-from argosy.targets.gpu.codegen.text import TritonText, strides_of
+from argosy.targets.gpu.codegen.text import TritonText
 from argosy.targets.lowering.accesses import (
     LEAST,
     DeclinedError,
@@ -33,6 +33,7 @@ from argosy.targets.lowering.accesses import (
     split_access,
     typed_steps,
 )
+from argosy.targets.lowering.kernel_text import strides_of
 
 __all__ = ["Elements", "Orders", "element"]
 

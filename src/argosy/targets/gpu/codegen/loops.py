@@ -10,7 +10,7 @@ from argosy.ir.dim import DimLike, ceildiv
 from argosy.ir.module import Module
 from argosy.ops.shapes import product
 from argosy.targets.gpu.codegen.kernel import Kernel, KernelWriter, Launch
-from argosy.targets.gpu.codegen.text import axis_name, strides_of
+from argosy.targets.lowering.kernel_text import axis_name, strides_of
 
 __all__ = ["decompose", "elementwise_kernel", "flat_place"]
 

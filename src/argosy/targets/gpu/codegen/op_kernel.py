@@ -14,8 +14,8 @@ from argosy.ir.module import Instruction, Module, Value
 from argosy.ops.shapes import product
 from argosy.targets.gpu.codegen import scalar
 from argosy.targets.gpu.codegen.kernel import Kernel, KernelWriter, Launch
-from argosy.targets.gpu.codegen.text import strides_of
 from argosy.targets.lowering.accesses import DeclinedError
+from argosy.targets.lowering.kernel_text import strides_of
 
 __all__ = ["BLOCK", "OpKernel"]
 

@@ -21,8 +21,8 @@ from argosy.targets.gpu.codegen.kernel import Kernel, KernelWriter, Launch
 from argosy.targets.gpu.codegen.loops import decompose
 from argosy.targets.gpu.codegen.operands import MatrixWay, multiply
 from argosy.targets.gpu.codegen.summing import Tile, finish, part_range
-from argosy.targets.gpu.codegen.text import axis_name
 from argosy.targets.lowering.accesses import DeclinedError, present
+from argosy.targets.lowering.kernel_text import axis_name
 
 __all__ = ["dot_kernel"]
 

@@ -24,8 +24,8 @@ from argosy.targets.gpu.codegen.kernel import Kernel, KernelWriter, Launch
 from argosy.targets.gpu.codegen.loops import decompose
 from argosy.targets.gpu.codegen.reduction import Order
 from argosy.targets.gpu.codegen.resize_axes import ResizedAxis, float_of, place_text, resized_axes
-from argosy.targets.gpu.codegen.text import axis_name
 from argosy.targets.lowering.accesses import op_of, present
+from argosy.targets.lowering.kernel_text import axis_name
 
 __all__ = ["resize_kernel"]
 

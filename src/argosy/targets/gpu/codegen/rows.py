@@ -19,8 +19,8 @@ from argosy.targets.gpu.codegen.element import Elements, element
 from argosy.targets.gpu.codegen.kernel import Kernel, KernelWriter, Launch
 from argosy.targets.gpu.codegen.loops import decompose
 from argosy.targets.gpu.codegen.reduction import fold_start
-from argosy.targets.gpu.codegen.text import axis_name
 from argosy.targets.lowering.accesses import DeclinedError, axes_access, op_of, present
+from argosy.targets.lowering.kernel_text import axis_name
 
 __all__ = ["rows_kernel"]
 

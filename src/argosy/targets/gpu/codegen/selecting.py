@@ -16,8 +16,8 @@ from argosy.ops.shapes import product
 from argosy.targets.gpu.codegen.faults import Fault
 from argosy.targets.gpu.codegen.kernel import Kernel, KernelWriter, Launch
 from argosy.targets.gpu.codegen.loops import decompose
-from argosy.targets.gpu.codegen.text import strides_of
 from argosy.targets.lowering.accesses import axes_access
+from argosy.targets.lowering.kernel_text import strides_of
 
 __all__ = ["BLOCK", "blocks_of", "coordinates_kernel", "count_kernel", "offsets_kernel", "positions_kernel"]
 

@@ -17,8 +17,8 @@ from argosy.targets.gpu.codegen.blocks import at_most, power_of_two
 from argosy.targets.gpu.codegen.kernel import Kernel, KernelWriter, Launch
 from argosy.targets.gpu.codegen.loops import decompose
 from argosy.targets.gpu.codegen.scalar import apply
-from argosy.targets.gpu.codegen.text import axis_name
 from argosy.targets.lowering.accesses import DeclinedError, op_of, present
+from argosy.targets.lowering.kernel_text import axis_name
 
 __all__ = ["softmax_kernel"]
 

@@ -1,55 +1,44 @@
-"""Triton text in the making: indentation, fresh names, and dim expressions as Triton."""
+"""Triton text in the making: variables, and which block variables each depends on."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Final
+from typing import ClassVar
 
-from argosy.ir.dim import Call, Dim, DimLike, Symbol, bounds, symbols_in
+from argosy.ir.dim import DimLike, symbols_in
+from argosy.targets.lowering.kernel_text import LOCAL, KernelText
 
-__all__ = ["TritonText", "axis_name", "strides_of"]
-
-_FUNCTIONS: Final = {"floordiv": "floor_div", "ceildiv": "ceil_div", "mod": "floor_mod", "min": "tl.minimum",
-                     "max": "tl.maximum"}  # fmt: skip
-LOCAL: Final = "@"
-"""Begins the names of symbols that a kernel itself defines: `@0` is axis 0 of the iteration space, `@v3` a local."""
+__all__ = ["TritonText"]
 
 
-def axis_name(axis: int) -> str:
-    """The variable of an axis of the iteration space."""
-    return f"i{axis}"
-
-
-class TritonText:
-    """Lines of one kernel. Symbols of the program become `s0`, `s1`, … in the order in which they are met.
+class TritonText(KernelText):
+    """Lines of one kernel.
 
     Where `wide`, all index arithmetic is on 64 bits; `faults` says that the kernel may report one. `roots` tells for
     each index variable which block variables it is computed from; a scalar has none.
     """
 
+    indent = "    "
+    functions: ClassVar = {
+        "floordiv": "floor_div",
+        "ceildiv": "ceil_div",
+        "mod": "floor_mod",
+        "min": "tl.minimum",
+        "max": "tl.maximum",
+    }
+    division: ClassVar = {"floordiv": "//", "mod": "%"}
+
     def __init__(self) -> None:
-        self.symbols: dict[str, str] = {}
+        super().__init__()
         self.roots: dict[str, frozenset[str]] = {}
         self.wide = False
         self.faults = False
-        self._lines: list[str] = []
-        self._depth = 1
-        self._fresh = 0
 
     @property
     def index_type(self) -> str:
         """The type of indices."""
         return "tl.int64" if self.wide else "tl.int32"
-
-    def line(self, text: str) -> None:
-        """Append a line."""
-        self._lines.append("    " * self._depth + text)
-
-    def fresh(self, stem: str = "t") -> str:
-        """A variable name that nothing else has."""
-        self._fresh += 1
-        return f"{stem}{self._fresh}"
 
     def let(self, expression: str, stem: str = "t") -> str:
         """A new variable; its name."""
@@ -99,57 +88,11 @@ class TritonText:
         """Put lines at a place on the outermost level."""
         self._lines[mark:mark] = ["    " + line for line in lines]
 
-    def text(self) -> str:
-        """All lines."""
-        return "\n".join(self._lines)
+    def whole(self, number: int) -> str:
+        """A constant of Python's."""
+        return str(number)
 
-    def dim(self, dim: DimLike) -> str:
-        """A dim expression as Triton."""
-        if isinstance(dim, int):
-            return str(dim)
-        parts = []
-        for monomial, coefficient in dim.terms:
-            factors = [self._atom(atom) for atom in monomial]
-            if coefficient != 1 or not factors:
-                factors.append(str(coefficient) if coefficient >= 0 else f"({coefficient})")
-            parts.append(" * ".join(factors))
-        text = " + ".join(parts)
-        return text if text.isidentifier() else f"({text})"
-
-    def _atom(self, atom: Symbol | Call) -> str:
-        if isinstance(atom, Symbol):
-            return self.symbol(atom.name)
-        left, right = self.dim(atom.left), self.dim(atom.right)
-        if atom.function in ("floordiv", "mod") and _natural(atom.left) and _positive(atom.right):
-            return f"({left} {'//' if atom.function == 'floordiv' else '%'} {right})"
-        return f"{_FUNCTIONS[atom.function]}({left}, {right})"
-
-    def symbol(self, name: str) -> str:
-        """The variable of a symbol."""
-        if name.startswith(LOCAL):
-            local = name[len(LOCAL) :]
-            return axis_name(int(local)) if local.isdigit() else local
-        if name not in self.symbols:
-            self.symbols[name] = f"s{len(self.symbols)}"
-        return self.symbols[name]
-
-
-def _natural(dim: DimLike) -> bool:
-    low = bounds(dim)[0]
-    return low is not None and low >= 0
-
-
-def _positive(dim: DimLike) -> bool:
-    low = bounds(dim)[0]
-    return low is not None and low > 0
-
-
-def strides_of(shape: tuple[DimLike, ...], order: tuple[int, ...] | None = None) -> tuple[DimLike, ...]:
-    """Strides in elements of a dense tensor whose axes lie in `order`, outermost first; row-major without one."""
-    result: list[DimLike] = [0] * len(shape)
-    step: DimLike = 1
-    for axis in reversed(order if order is not None else range(len(shape))):
-        result[axis] = step
-        size = shape[axis]
-        step = size * step if isinstance(size, Dim) else step * size
-    return tuple(result)
+    def product(self, factors: list[str], coefficient: int) -> str:
+        """The number last."""
+        shown = str(coefficient) if coefficient >= 0 else f"({coefficient})"
+        return " * ".join([*factors, shown] if coefficient != 1 or not factors else factors)
