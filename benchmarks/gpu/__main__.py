@@ -2,7 +2,8 @@
 
 Packs hold no weights (those are made again where they run) and take at most 48 MiB. Each output is compared with ONNX
 Runtime's in float32, or with the formula. Times are medians of replays of one captured graph; all in µs, in one
-process. Models come first, then parts of them, each beside the library that does it alone.
+process. Models come first, then parts of them, each beside the library that does it alone. `… load FOLDER` measures
+the way from a file to the first result, `… overhead FOLDER` what runs on arrays of the device add to their graph.
 """
 
 from __future__ import annotations
@@ -100,6 +101,27 @@ def run(folder: Path, arch: str, cases: list[Case], *, peers: bool, kernels: int
     return {"models": [asdict(row) for row in rows], "attention": [asdict(part) for part in alone], "means": means}
 
 
+def load(folder: Path, arch: str, cases: list[Case]) -> None:
+    """Print where the time from a file to the first result goes."""
+    from benchmarks.gpu.load import BAR, STAGES, load_times  # noqa: PLC0415 - needs the compiler
+
+    for case in cases:
+        pack = folder / f"{case.name}.argosy"
+        given = feeds(case, argosy.Session(pack, device="cuda", weights=weights(case, arch)))
+        found = load_times(pack, case, arch, given)
+        stages = "  ".join(f"{stage} {found[stage] * 1e3:.0f} ms" for stage in STAGES)
+        print(f"{case.name:16} {found['counted']:.3f} s (open, load, first run; bar {BAR} s)  {stages}", flush=True)
+
+
+def overheads(folder: Path, arch: str, cases: list[Case]) -> None:
+    """Print what runs on arrays of the device take beyond the replay of their graph."""
+    from benchmarks.gpu.overhead import overhead  # noqa: PLC0415 - needs torch
+
+    for case in cases:
+        session = argosy.Session(folder / f"{case.name}.argosy", device="cuda", weights=weights(case, arch))
+        print(case.name, *overhead(session, feeds(case, session)).lines(), sep="\n", flush=True)
+
+
 def _mean(values: Sequence[float]) -> float:
     return math.prod(values) ** (1 / len(values))
 
@@ -132,7 +154,7 @@ def _error(case: Case, given: dict[str, np.ndarray], found: list[np.ndarray]) ->
 def main() -> None:
     """Parse the command line and do it."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu", description=__doc__)
-    parser.add_argument("verb", choices=("pack", "run"))
+    parser.add_argument("verb", choices=("pack", "run", "load", "overhead"))
     parser.add_argument("folder", type=Path)
     parser.add_argument("--arch", default="h200", help="the GPU to compile for (default: h200)")
     parser.add_argument("--case", action="append", choices=[case.name for case in CASES], help="only these")
@@ -144,6 +166,9 @@ def main() -> None:
     cases = [case for case in CASES if not asked.case or case.name in asked.case]
     if asked.verb == "pack":
         pack(asked.folder, asked.arch, cases)
+        return
+    if asked.verb in ("load", "overhead"):
+        (load if asked.verb == "load" else overheads)(asked.folder, asked.arch, cases)
         return
     peers, parts = not asked.no_peers, not asked.no_parts
     found = run(asked.folder, asked.arch, cases, peers=peers, kernels=asked.kernels, parts=parts)

@@ -1,6 +1,7 @@
 """Measures how long runs take, as a whole and instruction by instruction."""
 
+from argosy.profiling.launches import launch_times
 from argosy.profiling.profiler import perf
 from argosy.profiling.report import InstructionTime, OpTime, Report, Times
 
-__all__ = ["InstructionTime", "OpTime", "Report", "Times", "perf"]
+__all__ = ["InstructionTime", "OpTime", "Report", "Times", "launch_times", "perf"]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from threading import BoundedSemaphore, Lock
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +32,8 @@ from argosy.runtime.shared_weights import SharedWeights
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
+
+    from argosy.runtime.gpu.timing import FixedLaunches
 
 __all__ = ["Session"]
 
@@ -126,6 +128,20 @@ class Session:
     ) -> dict[str, Any]:
         """Like `run`, and calls `observer` with each instruction and its results as they are computed."""
         return self._run(inputs, observer, outputs)
+
+    @contextmanager
+    def fixed_launches(self, inputs: Mapping[str, Any]) -> Iterator[FixedLaunches]:
+        """The launches of a run on a GPU, to be timed one by one or done again without copies: for those who measure.
+
+        Raises DeviceError where no GPU runs, UsageError where the launches depend on what a run computes or the host
+        takes part.
+        """
+        arguments = check_inputs(inputs, self.inputs)
+        runnable = self._runnable(self._choose(arguments))
+        if not hasattr(runnable, "fixed_launches"):
+            raise DeviceError(f"{self.variant} launches nothing on a GPU", hint="argosy.perf times what runs elsewhere")
+        with self._gate or nullcontext(), runnable.fixed_launches(arguments) as found:
+            yield found
 
     def _run(
         self,

@@ -55,7 +55,10 @@ def _preprocessed(kind: str) -> str:
 
 def prototype(kind: str, function: str) -> str | None:
     """The parameters of a function as the header has them; None where it has no such function."""
-    found = re.search(rf"\b(?:CUresult|hipError_t)\s+(?:\w+\s+)?{function}\s*\(([^()]*)\)\s*;", _preprocessed(kind))
+    # A header that has made a newer version of a function the usual one calls both by that name.
+    found = re.search(
+        rf"\b(?:CUresult|hipError_t)\s+(?:\w+\s+)?{function}(?:_v\d)?\s*\(([^()]*)\)\s*;", _preprocessed(kind)
+    )
     return found and found[1].strip()
 
 

@@ -190,8 +190,11 @@ class InterpretedDevice:
     def free_host(self, memory: NDArray[np.uint8]) -> None:
         pass
 
-    def create_event(self) -> int:
+    def create_event(self, *, timed: bool = False) -> int:
         return 1
+
+    def elapsed(self, first: int, last: int) -> float:
+        return 0.0
 
     def destroy_event(self, event: int) -> None:
         pass

@@ -7,7 +7,7 @@ reference (13.0) and the HIP runtime API reference (7.0).
 from __future__ import annotations
 
 import ctypes
-from ctypes import POINTER, c_char_p, c_int, c_size_t, c_ubyte, c_uint, c_ulonglong, c_void_p
+from ctypes import POINTER, c_char_p, c_float, c_int, c_size_t, c_ubyte, c_uint, c_ulonglong, c_void_p
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -73,6 +73,7 @@ FUNCTIONS: Final = (
     Function("create_event", "cuEventCreate", "hipEventCreateWithFlags", (_Out, c_uint)),
     Function("destroy_event", "cuEventDestroy_v2", "hipEventDestroy", (_Handle,)),
     Function("record_event", "cuEventRecord", "hipEventRecord", (_Handle, _Handle)),
+    Function("elapsed", "cuEventElapsedTime", "hipEventElapsedTime", (POINTER(c_float), _Handle, _Handle)),
     Function("wait_event", "cuStreamWaitEvent", "hipStreamWaitEvent", (_Handle, _Handle, c_uint)),
     Function("synchronize_event", "cuEventSynchronize", "hipEventSynchronize", (_Handle,)),
     Function("synchronize", "cuStreamSynchronize", "hipStreamSynchronize", (_Handle,)),
@@ -175,6 +176,7 @@ CONSTANTS: Final = {
     "parameter_bytes": Constant(2, 2, "CU_LAUNCH_PARAM_BUFFER_SIZE", "HIP_LAUNCH_PARAM_BUFFER_SIZE"),
     "launch_end": Constant(0, 3, "CU_LAUNCH_PARAM_END", "HIP_LAUNCH_PARAM_END"),
     "non_blocking": Constant(1, 1, "CU_STREAM_NON_BLOCKING", "hipStreamNonBlocking"),
+    "timing": Constant(0, 0, "CU_EVENT_DEFAULT", "hipEventDefault"),
     "no_timing": Constant(2, 2, "CU_EVENT_DISABLE_TIMING", "hipEventDisableTiming"),
     "thread_local": Constant(1, 1, "CU_STREAM_CAPTURE_MODE_THREAD_LOCAL", "hipStreamCaptureModeThreadLocal"),
     "out_of_memory": Constant(2, 2, "CUDA_ERROR_OUT_OF_MEMORY", "hipErrorOutOfMemory"),

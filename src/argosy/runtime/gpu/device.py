@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from ctypes import c_int, c_size_t, c_ubyte, c_uint, c_ulonglong, c_void_p, pointer
+from ctypes import c_float, c_int, c_size_t, c_ubyte, c_uint, c_ulonglong, c_void_p, pointer
 from functools import lru_cache
 from typing import Any, Final, Protocol
 
@@ -85,8 +85,12 @@ class Device(Protocol):
         """Wait for all work of a queue."""
         ...
 
-    def create_event(self) -> int:
-        """A mark to put into queues."""
+    def create_event(self, *, timed: bool = False) -> int:
+        """A mark to put into queues; for `elapsed` a `timed` one."""
+        ...
+
+    def elapsed(self, first: int, last: int) -> float:
+        """Seconds between two timed marks that the device has passed."""
         ...
 
     def destroy_event(self, event: int) -> None:
@@ -253,9 +257,15 @@ class GpuDevice:
         """See `Device`."""
         self._api.call("synchronize", stream)
 
-    def create_event(self) -> int:
+    def create_event(self, *, timed: bool = False) -> int:
         """See `Device`."""
-        return self._api.made("create_event", self._api.constant("no_timing"))
+        return self._api.made("create_event", self._api.constant("timing" if timed else "no_timing"))
+
+    def elapsed(self, first: int, last: int) -> float:
+        """See `Device`."""
+        milliseconds = c_float()
+        self._api.call("elapsed", ctypes.byref(milliseconds), first, last)
+        return milliseconds.value / 1e3
 
     def destroy_event(self, event: int) -> None:
         """See `Device`."""

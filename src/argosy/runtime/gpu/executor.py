@@ -7,8 +7,8 @@ blocks, symbols, loops and branches are those of `runtime.run`.
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial
 from threading import Lock
 from typing import Any, Final
@@ -36,6 +36,7 @@ from argosy.runtime.gpu.results import ResultMemory
 from argosy.runtime.gpu.run import DeviceRun
 from argosy.runtime.gpu.staged import Staging, staged_launches
 from argosy.runtime.gpu.store import DeviceStore
+from argosy.runtime.gpu.timing import FixedLaunches, fixed_launches
 from argosy.runtime.nodes import build_nodes
 from argosy.runtime.run import fault_in
 from argosy.runtime.shapes import bind_shapes
@@ -185,9 +186,7 @@ class DeviceExecutor:
         Where an argument lies on the device, or a `stream` is given, results stay there. The run comes behind what is
         in the stream, and later work of that behind the run, which may not have ended when this returns.
         """
-        for number, kind, name in self._binding:
-            bind_symbols(kind, arguments[number], env, name)
-        bind_shapes(self._plan, arguments, env, self._sizes)
+        self._bind(arguments, env)
         before = self._device.enter()
         try:
             workspace = self._taken()
@@ -204,6 +203,36 @@ class DeviceExecutor:
             return results
         finally:
             self._device.leave(before)
+
+    @contextmanager
+    def fixed_launches(self, arguments: Sequence[Any]) -> Iterator[FixedLaunches]:
+        """The launches of a run on these arguments, to be timed or done again, without the copies.
+
+        Raises UsageError where launches depend on what a run computes, or the host takes part.
+        """
+        launches = self._body.staged_launches
+        if launches is None:
+            raise UsageError("its runs are not one row of launches known beforehand", where=self._where)
+        env = Env()
+        self._bind(arguments, env)
+        before = self._device.enter()
+        try:
+            workspace = self._taken()
+            try:
+                self._run(workspace, arguments, env, None, None)  # gives the launches what they read
+                frame = workspace.frame(self._body.layout(env.symbols), self._frame)
+                with fixed_launches(frame, [launch.step for launch in launches.launches]) as found:
+                    yield found
+            finally:
+                self._workspaces.append(workspace)
+        finally:
+            self._device.leave(before)
+
+    def _bind(self, arguments: Sequence[Any], env: Env) -> None:
+        """Give the symbols of `env` the values that these arguments have."""
+        for number, kind, name in self._binding:
+            bind_symbols(kind, arguments[number], env, name)
+        bind_shapes(self._plan, arguments, env, self._sizes)
 
     def _run(
         self,

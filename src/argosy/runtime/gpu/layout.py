@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import struct
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final
@@ -241,11 +241,23 @@ class DeviceFrame:
                 for step in steps
             ]  # fmt: skip
         except DeviceError:
-            for address in self._scratch[before:]:
-                self.device.free(address)
-            del self._scratch[before:]
+            self._free_scratch(before)
             raise
         return [each for each in bound if each is not None]
+
+    @contextmanager
+    def bound(self, steps: Sequence[LaunchStep]) -> Iterator[list[list[Bound]]]:
+        """What `bind` gives for each step, with scratch memory for as long as this lasts."""
+        before = len(self._scratch)
+        try:
+            yield [self.bind([step]) for step in steps]
+        finally:
+            self._free_scratch(before)
+
+    def _free_scratch(self, begin: int) -> None:
+        for address in self._scratch[begin:]:
+            self.device.free(address)
+        del self._scratch[begin:]
 
     def _is_small(self, bound: Bound) -> bool:
         """Whether a launch leaves room for another: programs that wait take it from ones that work (H200: 6 % lost)."""

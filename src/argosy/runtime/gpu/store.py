@@ -35,7 +35,7 @@ class DeviceStore:
         self.upload, self.download, self.copy, self.fill = device.upload, device.download, device.copy, device.fill
         self.synchronize, self.record, self.wait = device.synchronize, device.record, device.wait
         self.function, self.launch, self.launch_graph = device.function, device.launch, device.launch_graph
-        self.begin_capture = device.begin_capture
+        self.begin_capture, self.elapsed = device.begin_capture, device.elapsed
 
     @property
     def info(self) -> DeviceInfo:
@@ -101,9 +101,9 @@ class DeviceStore:
         """See `Device`."""
         self._give("destroy_stream", stream)
 
-    def create_event(self) -> int:
+    def create_event(self, *, timed: bool = False) -> int:
         """See `Device`."""
-        return self._keep("destroy_event", self._device.create_event())
+        return self._keep("destroy_event", self._device.create_event(timed=timed))
 
     def destroy_event(self, event: int) -> None:
         """See `Device`."""

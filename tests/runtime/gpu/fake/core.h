@@ -336,6 +336,15 @@ static int core_record(const void *event, const void *handle) {
     mark->owner = stream, mark->position = stream->queue.count;
     return code;
 }
+static int core_elapsed(float *milliseconds, const void *first, const void *last) {
+    Object *from = known(first, EVENT), *to = known(last, EVENT);
+    if (!from || !to) return INVALID;
+    if (from->size || to->size) return wrong("a time is asked of events that have none");
+    if (!from->owner || from->owner != to->owner) return wrong("a time is asked between events of different streams");
+    if (to->owner->queue.done < to->position) return wrong("a time is asked before the event has passed");
+    *milliseconds = 0.001f * (float)(to->position - from->position); /* a microsecond for each piece of work */
+    return OK;
+}
 static int core_wait(const void *handle, const void *event) {
     Object *mark = known(event, EVENT);
     if (!mark) return INVALID;

@@ -50,6 +50,8 @@ EXPORT CUresult cuStreamSynchronize(CUstream stream) { DO("synchronize", 1, 1, c
 EXPORT CUresult cuEventCreate(CUevent *out, unsigned flags) { DO("create_event", 1, 1, (*out = (CUevent)made(EVENT, flags), 0)); }
 EXPORT CUresult cuEventDestroy_v2(CUevent event) { DO("destroy_event", 1, 1, core_destroy(H(event), EVENT)); }
 EXPORT CUresult cuEventRecord(CUevent event, CUstream stream) { DO("record_event", 1, 1, core_record(H(event), H(stream))); }
+#undef cuEventElapsedTime /* the older of two equal functions: all drivers have it */
+EXPORT CUresult cuEventElapsedTime(float *out, CUevent first, CUevent last) { DO("elapsed", 1, 1, core_elapsed(out, H(first), H(last))); }
 EXPORT CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags) { DO("wait_event", 1, 1, flags ? INVALID : core_wait(H(stream), H(event))); }
 EXPORT CUresult cuEventSynchronize(CUevent event) { DO("synchronize_event", 1, 0, (run_until(((Object *)event)->owner, ((Object *)event)->position), 0)); }
 EXPORT CUresult cuModuleLoadData(CUmodule *out, const void *image) { DO("load_module", 1, 0, core_load((Object **)out, image)); }

@@ -52,6 +52,7 @@ EXPORT hipError_t hipStreamSynchronize(hipStream_t stream) { DO("synchronize", 1
 EXPORT hipError_t hipEventCreateWithFlags(hipEvent_t *out, unsigned flags) { DO("create_event", 1, 1, (*out = (hipEvent_t)made(EVENT, flags), 0)); }
 EXPORT hipError_t hipEventDestroy(hipEvent_t event) { DO("destroy_event", 1, 1, core_destroy(H(event), EVENT)); }
 EXPORT hipError_t hipEventRecord(hipEvent_t event, hipStream_t stream) { DO("record_event", 1, 1, core_record(H(event), H(stream))); }
+EXPORT hipError_t hipEventElapsedTime(float *out, hipEvent_t first, hipEvent_t last) { DO("elapsed", 1, 1, core_elapsed(out, H(first), H(last))); }
 EXPORT hipError_t hipStreamWaitEvent(hipStream_t stream, hipEvent_t event, unsigned flags) { DO("wait_event", 1, 1, flags ? INVALID : core_wait(H(stream), H(event))); }
 EXPORT hipError_t hipEventSynchronize(hipEvent_t event) { DO("synchronize_event", 1, 0, (run_until(((Object *)event)->owner, ((Object *)event)->position), 0)); }
 EXPORT hipError_t hipModuleLoadData(hipModule_t *out, const void *image) { DO("load_module", 1, 0, core_load((Object **)out, image)); }

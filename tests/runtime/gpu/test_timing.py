@@ -1,0 +1,81 @@
+"""Times of launches, by the clock of the device: a fake one, that takes a microsecond for each piece of work."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from argosy.artifact.plan import StraightBlock
+from argosy.errors import DeviceError, UsageError
+from argosy.profiling import launch_times
+from argosy.runtime.session import Session
+from tests.runtime.gpu.fakes import KINDS, Fake, artifact, faked, given, launch, numbers, plan, planned
+
+KIND = "float32[4,8]"
+BUFFERS = [given(KIND), given(KIND), planned(KIND), planned(KIND)]
+ADD, SCALE = launch("add", [0, 1], [2], [32]), launch("scale", [2], [3], [32, 3], grid=(2, 1, 1))
+RECORD = plan({"a": 0, "b": 1}, {"y": 3}, BUFFERS, [StraightBlock((ADD, SCALE))])
+
+
+@pytest.fixture(params=KINDS)
+def fake(request: pytest.FixtureRequest) -> Iterator[Fake]:
+    with faked(request.param) as made:
+        yield made
+
+
+def test_each_launch_is_timed_and_named(fake: Fake) -> None:
+    session = Session(artifact(RECORD, fake.kind))
+    inputs = {"a": numbers(4, 8), "b": numbers(4, 8)}
+    times = launch_times(session, inputs, replays=6)
+    assert [(each.entry, each.grid, each.source) for each in times.launches] == [
+        ("add", (1, 1, 1), "node add"),
+        ("scale", (2, 1, 1), "node scale"),
+    ]
+    # Between the marks lie the graph and the second mark.
+    assert times.seconds == pytest.approx(2e-6)
+    assert [each.seconds for each in times.launches] == pytest.approx([2e-6 / 20] * 2)
+    np.testing.assert_array_equal(session.run(inputs)["y"], numbers(4, 8) * 6)
+    del session
+    gc.collect()
+    assert not fake.alive
+
+
+def test_a_failure_leaves_nothing(fake: Fake) -> None:
+    session = Session(artifact(RECORD, fake.kind))
+    inputs = {"a": numbers(4, 8), "b": numbers(4, 8)}
+    for _ in range(2):
+        session.run(inputs)
+    held = fake.alive
+    fake.fail("elapsed", 1)
+    with pytest.raises(DeviceError, match="elapsed"):
+        launch_times(session, inputs)
+    assert fake.alive == held
+    np.testing.assert_array_equal(session.run(inputs)["y"], numbers(4, 8) * 6)
+
+
+def test_launches_are_done_again_without_copies(fake: Fake) -> None:
+    session = Session(artifact(RECORD, fake.kind))
+    with session.fixed_launches({"a": numbers(4, 8), "b": numbers(4, 8)}) as launches:
+        before, calls = fake.library.fake_launches(), fake.library.fake_calls()
+        for _ in range(3):
+            launches.replay()
+        launches.wait()
+        assert fake.library.fake_launches() - before == 6
+        capture = 6  # begin, two launches, end, instantiate, and the graph that it was made of
+        assert fake.library.fake_calls() - calls == 3 + 1 + capture
+    del session, launches
+    gc.collect()
+    assert not fake.alive
+
+
+def test_what_the_host_takes_part_in_has_no_such_times(fake: Fake) -> None:
+    record = plan({"a": 0, "b": 1}, {"y": 3}, BUFFERS, [StraightBlock((ADD,)), StraightBlock((SCALE,))])
+    session = Session(artifact(record, fake.kind))
+    with (
+        pytest.raises(UsageError, match="not one row of launches"),
+        session.fixed_launches({"a": numbers(4, 8), "b": numbers(4, 8)}),
+    ):
+        pass
