@@ -383,14 +383,12 @@ def _argument_size(argument: Argument, spot: str) -> int:
         return 8
     check_dtype(argument.dtype, spot)
     rank = len(argument.dims)
-    if not 1 <= rank <= 5 or len(argument.strides) != rank - 1 or len(argument.box) != rank:
-        raise refuse(
-            spot, f"a tensor map of {rank} dims has {len(argument.strides)} strides, a box of {len(argument.box)}"
-        )
+    windows = [len(each) for each in (argument.steps, argument.lower, argument.upper)]
+    fit = len(argument.strides) == rank - 1 and len(argument.box) == rank
+    if not (1 <= rank <= 5 and fit and windows in ([0, 0, 0], [rank, rank - 2, rank - 2])):
+        raise refuse(spot, f"a tensor map of {rank} dims whose strides, box or windows have other numbers of them")
     for size in (*argument.dims, *argument.strides, *argument.box, *argument.steps):
         _check_size(size, spot, "a size of the tensor map")
-    if (*map(len, (argument.steps, argument.lower, argument.upper)),) not in ((0, 0, 0), (rank, rank - 2, rank - 2)):
-        raise refuse(spot, f"a tensor map of {rank} dims whose windows have {len(argument.lower)}")
     return 128
 
 
