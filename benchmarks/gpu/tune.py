@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import re
 import select
@@ -51,6 +52,7 @@ from benchmarks.models import catalog
 _SECONDS: Final = 90
 """After which a process that measures is stopped."""
 _SAMPLE: Final = 4096
+_REPLAYS: Final = 10
 _TUNED: Final = ("dot", "conv", "attention")
 
 
@@ -205,8 +207,6 @@ def pack(folder: Path, arch: str, subjects: Sequence[Subject], numbers: Sequence
 
 def run(folder: Path, arch: str, subjects: Sequence[Subject], numbers: Sequence[int]) -> None:
     """Measure the files of a folder, and print the candidates of each problem, the fastest first."""
-    import torch  # noqa: F401, PLC0415 - here, so that not every process loads it again
-
     for subject in subjects:
         times: dict[str, list[tuple[float, str]]] = {}
         made = _Given.of(subject, arch)
@@ -265,7 +265,6 @@ def _measured(given: _Given, file: zipfile.ZipFile, number: int) -> dict[str, An
     from argosy.runtime.gpu.device import open_device  # noqa: PLC0415
     from argosy.runtime.gpu.discovery import devices  # noqa: PLC0415
     from argosy.runtime.gpu.executor import DeviceExecutor  # noqa: PLC0415
-    from benchmarks.gpu.ours import executor_times  # noqa: PLC0415 - needs torch
 
     plan = PLAN.from_msgpack(file.read(f"{number}.plan"), where=f"plan {number}")
     decoder = Decoder(plan.modules, decode_symbols(plan.symbols), lambda ref: given.weights[ref.sha256], "tune")
@@ -294,13 +293,13 @@ def _measured(given: _Given, file: zipfile.ZipFile, number: int) -> dict[str, An
             if not apart < 2e-2:
                 wrong = f"WRONG from {step.entry} on: {apart:.1e}"
                 break
-    for _ in range(3):
-        executor.run(given.arguments, Env())
-    times = executor_times(executor)
-    kernels = {step.entry: 0.0 for step in steps}
-    for step, time_ in zip(steps, times.each, strict=True):
-        kernels[step.entry] = min(kernels[step.entry] or time_, time_)
-    return {"model": times.model, "alone": sum(times.each), "error": error, "wrong": wrong, "kernels": kernels,
+    with executor.fixed_launches(given.arguments) as launches:
+        times = launches.times(_REPLAYS)
+    kernels: dict[str, float] = {}
+    for launch in times.launches:
+        kernels[launch.entry] = min(kernels.get(launch.entry, math.inf), launch.seconds * 1e6)
+    alone = sum(launch.seconds for launch in times.launches) * 1e6
+    return {"model": times.seconds * 1e6, "alone": alone, "error": error, "wrong": wrong, "kernels": kernels,
             "memory": executor.memory}  # fmt: skip
 
 

@@ -17,9 +17,9 @@ from argosy.targets.gpu.codegen.kernel import Kernel, KernelWriter
 from argosy.targets.gpu.codegen.loops import decompose
 from argosy.targets.gpu.codegen.pipelined import DEEP, PipelinedTile, pipelined_kernel
 from argosy.targets.gpu.codegen.tensor_map import TensorMap
-from argosy.targets.gpu.codegen.text import axis_name
 from argosy.targets.gpu.codegen.window import geometry
 from argosy.targets.lowering.accesses import DeclinedError, axes_access, present
+from argosy.targets.lowering.kernel_text import axis_name
 
 __all__ = ["pipelined_convolution", "pipelined_product", "read_whole"]
 
