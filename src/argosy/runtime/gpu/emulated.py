@@ -10,9 +10,10 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from argosy.artifact.plan import TensorMapArgument
 from argosy.emulation.kernel import Kernel, make_kernel
 from argosy.emulation.memory import Memory
-from argosy.errors import ArtifactError
+from argosy.errors import ArtifactError, DeviceError
 from argosy.runtime.gpu.discovery import DeviceInfo
 from argosy.runtime.memory import address_of
 
@@ -97,9 +98,19 @@ class EmulatedDevice:
     def synchronize(self, stream: int) -> None:
         """See `Device`."""
 
-    def create_event(self) -> int:
+    def create_event(self, *, timed: bool = False) -> int:
         """See `Device`."""
         return self._number()
+
+    def elapsed(self, first: int, last: int) -> float:
+        """See `Device`. Raises DeviceError: what emulation takes says nothing of a device."""
+        raise DeviceError(f"{self._info.name} has no clock", hint="measure on a GPU")
+
+    def tensor_map(
+        self, argument: TensorMapArgument, address: int, dims: Sequence[int], strides: Sequence[int]
+    ) -> bytes:
+        """See `Device`. Raises DeviceError: only NVIDIA's code, which is not emulated, has them."""
+        raise DeviceError(f"{self._info.name} has no tensor maps", hint="run the artifact on a GPU of NVIDIA's")
 
     def destroy_event(self, event: int) -> None:
         """See `Device`."""
