@@ -1,8 +1,8 @@
 """Processes that run Triton, for all threads and all archs of one compile.
 
-Starting one takes half a second, so they are shared and live until the compile ends. Each serves one backend, for code
-for AMD takes a third longer in a process that has made some for NVIDIA. Each has bounds on time and memory: generated
-text can make Triton fail, crash or hang; then the answer is the reason, and the next job gets a new process.
+Starting one takes half a second, so they are shared and live until the compile ends. Each serves one backend, and has
+bounds on time and memory: generated text can make Triton fail, crash or hang; then the answer is the reason, and the
+next job gets a new process.
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ _MEMORY: Final = 8 << 30
 _LEAST: Final = 1 << 30
 """Bytes of address space without which a worker does not get through large kernels."""
 _SECONDS: Final = 120.0
+_KERNELS: Final = 200
+"""Kernels after which a process ends: each leaves about 2 MB."""
 _BACKENDS: Final = ("cuda", "hip")
 
 
@@ -98,13 +100,14 @@ class TritonCrew:
         """
         worker = self._worker(job["backend"])
         answer, lives = worker.ask(job)
-        if not lives and worker.is_used and not worker.is_late and not self._is_stopped:
+        if not lives and worker.answered and not worker.is_late and not self._is_stopped:
             # What went before may be why it died, and an answer must not depend on that.
             self._forget(worker)
             worker = self._new_worker()
             answer, lives = worker.ask(job)
         if lives:
-            worker.is_used = True
+            worker.answered += 1
+        if lives and worker.answered < _KERNELS:
             with self._lock:
                 self._idle[job["backend"]].append(worker)
         else:
@@ -143,8 +146,9 @@ class _Worker:
     """A process that runs Triton."""
 
     def __init__(self, folder: Path, limits: Limits) -> None:
-        self.is_used = self.is_late = False
-        """Whether it has answered before; whether it was stopped because its time was over."""
+        self.answered = 0
+        self.is_late = False
+        """Whether it was stopped because its time was over."""
         self._limits = limits
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - as long as the process
         command = (sys.executable, "-m", "argosy.toolchains.triton_worker")

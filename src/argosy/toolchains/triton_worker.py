@@ -20,8 +20,6 @@ from typing import Any
 
 _FILE = "<argosy>"
 """The one name under which all sources are known: Triton writes it into what it compiles."""
-_COLLECTING = (100_000, 20, 20)
-"""Allocations between collections of cycles: kernels make and drop many objects, few of them in cycles."""
 _CODE_OBJECT = re.compile(r'(!"amdhsa_code_object_version", i32 )500')
 _OWN_SHARED = re.compile(r"\.shared::cta\b")
 _NAMES_OWN_SHARED = 78
@@ -36,7 +34,7 @@ _KEPT = (
 
 def main() -> None:
     """Serve jobs until standard input ends."""
-    gc.set_threshold(*_COLLECTING)
+    gc.disable()  # cycles are few, and collecting takes 6 % of the time; a crew ends processes before they are large
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     for line in sys.stdin:
