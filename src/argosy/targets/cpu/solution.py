@@ -104,9 +104,10 @@ class Solution(ABC):
     anchors: ClassVar[frozenset[str]]
     rank: ClassVar[int] = 0
 
-    @abstractmethod
     def applies(self, problem: Problem) -> str:
-        """Why the solution can't do this problem; empty where it can."""
+        """Why the solution can't do this problem; empty where it can, as by default."""
+        del problem
+        return ""
 
     def prefers(self, problem: Problem, index: int) -> Blocked | None:
         """The blocked layout in which the solution would like parameter `index`; None where it takes it row-major."""
@@ -134,10 +135,6 @@ class OneKernel(Solution):
     @abstractmethod
     def kernel(self, problem: Problem) -> Kernel:
         """The kernel; raises DeclinedError where it can't be generated."""
-
-    def applies(self, problem: Problem) -> str:
-        del problem
-        return ""
 
     def lower(self, problem: Problem, config: Any, steps: Steps) -> None:
         del config

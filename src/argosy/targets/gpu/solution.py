@@ -98,9 +98,10 @@ class Solution(ABC):
     anchors: ClassVar[frozenset[str]]
     rank: ClassVar[int] = 0
 
-    @abstractmethod
     def applies(self, problem: Problem) -> str:
-        """Why the solution can't do this problem; empty where it can."""
+        """Why the solution can't do this problem; empty where it can, as by default."""
+        del problem
+        return ""
 
     def prefers(self, problem: Problem, index: int) -> Order:
         """The order in which the solution would like parameter `index`; None where row-major is as good."""

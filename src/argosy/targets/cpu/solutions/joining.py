@@ -25,9 +25,6 @@ class ConcatCopies(Solution):
     name = "concat copies"
     anchors = frozenset({"concat"})
 
-    def applies(self, problem: Problem) -> str:
-        return "" if problem.anchor is not None else "no anchor"
-
     def lower(self, problem: Problem, config: Any, steps: Steps) -> None:
         (concat,) = problem.module.instructions
         result = concat.result()
@@ -57,9 +54,6 @@ class SplitCopies(Solution):
 
     name = "split copies"
     anchors = frozenset({"split"})
-
-    def applies(self, problem: Problem) -> str:
-        return "" if problem.anchor is not None else "no anchor"
 
     def lower(self, problem: Problem, config: Any, steps: Steps) -> None:
         (split,) = problem.module.instructions

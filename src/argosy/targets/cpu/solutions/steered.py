@@ -51,9 +51,6 @@ class SteeredLoops(Solution):
     name = "steered loops"
     anchors = frozenset({"slice", "pad", "tile", "broadcast", "range", "one_hot", "frames"})
 
-    def applies(self, problem: Problem) -> str:
-        return "" if problem.anchor is not None else "no anchor"
-
     def lower(self, problem: Problem, config: Any, steps: Steps) -> None:
         define_sizes(problem, steps)
         kernel = elementwise_kernel(problem.module)
@@ -66,9 +63,6 @@ class PlainCopy(Solution):
 
     name = "plain copy"
     anchors = frozenset({"reshape", "squeeze", "unsqueeze", "bit_cast"})
-
-    def applies(self, problem: Problem) -> str:
-        return "" if problem.anchor is not None else "no anchor"
 
     def lower(self, problem: Problem, config: Any, steps: Steps) -> None:
         define_sizes(problem, steps)

@@ -45,10 +45,6 @@ class NonZeroCoordinates(Solution):
     name = "nonzero coordinates"
     anchors: ClassVar = frozenset({"nonzero"})
 
-    def applies(self, problem: Problem) -> str:
-        del problem
-        return ""
-
     def lower(self, problem: Problem, config: Any, steps: Steps) -> None:
         del config
         anchor = problem.anchor_instruction
@@ -63,10 +59,6 @@ class CompressPicks(Solution):
 
     name = "compress picks"
     anchors: ClassVar = frozenset({"compress"})
-
-    def applies(self, problem: Problem) -> str:
-        del problem
-        return ""
 
     def lower(self, problem: Problem, config: Any, steps: Steps) -> None:
         del config

@@ -21,10 +21,6 @@ class Concatenation(Solution):
     name = "concat"
     anchors: ClassVar = frozenset({"concat"})
 
-    def applies(self, problem: Problem) -> str:
-        del problem
-        return ""
-
     def lower(self, problem: Problem, config: Any, steps: Steps) -> None:
         del config
         anchor = problem.anchor_instruction
@@ -46,10 +42,6 @@ class Splitting(Solution):
 
     name = "split"
     anchors: ClassVar = frozenset({"split"})
-
-    def applies(self, problem: Problem) -> str:
-        del problem
-        return ""
 
     def lower(self, problem: Problem, config: Any, steps: Steps) -> None:
         del config

@@ -23,10 +23,6 @@ class Requirement(Solution):
     name = "requirement"
     anchors: ClassVar = frozenset({"require"})
 
-    def applies(self, problem: Problem) -> str:
-        del problem
-        return ""
-
     def lower(self, problem: Problem, config: Any, steps: Steps) -> None:
         del config
         steps.launch(_requirement(problem), [steps.operand(0)], [])

@@ -34,15 +34,8 @@ def define_sizes(problem: Problem, steps: Steps, sizes: ResultSizes = result_siz
         steps.define(name, buffer, element=place)
 
 
-class _Steered(Solution):
-    """Base of the solutions that apply to any op that is not fused with others."""
-
-    def applies(self, problem: Problem) -> str:
-        return "" if problem.anchor is not None else "no anchor"
-
-
 @register_solution
-class SteeredLoops(_Steered):
+class SteeredLoops(Solution):
     """Views and picks by index: a loop over the result, once its sizes are known."""
 
     name = "steered loops"
@@ -57,7 +50,7 @@ class SteeredLoops(_Steered):
 
 
 @register_solution
-class PlainCopy(_Steered):
+class PlainCopy(Solution):
     """The same elements in the same order under other dims: a copy."""
 
     name = "plain copy"
@@ -70,7 +63,7 @@ class PlainCopy(_Steered):
 
 
 @register_solution
-class SteeredSplit(_Steered):
+class SteeredSplit(Solution):
     """Pieces of sizes that an operand gives."""
 
     name = "steered split"
