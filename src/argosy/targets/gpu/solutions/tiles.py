@@ -150,7 +150,7 @@ def tile_time(tile: Tile, size: ProductSize, arch: GpuArch) -> float:
         moved = together * (tile.rows + tile.columns) * depth * size.width / loads
         after = together * tile.rows * tile.columns * _EPILOGUE * (size.weight if tile.splits == 1 else 1)
         # Where all is one step, only other programs on the unit have something to do while that is loaded.
-        start = _START / together if steps == 1 and whole else _START
+        start = _START / max(together, 1) if steps == 1 and whole else _START
         total += count * (start + max(work, moved, steps * _LATENCY) + after)
     if tile.splits > 1:
         traffic = tile.splits * size.rows * size.columns * size.batch * 8 / (3e6 * (bandwidth or 4.8e12) / 4.8e12)
