@@ -128,6 +128,12 @@ def test_nothing_leaks_when_loading_or_the_first_runs_fail(fake: Fake, function:
     assert not fake.alive
 
 
+def test_an_error_at_load_says_where_and_what_to_do(fake: Fake) -> None:
+    fake.fail("load_module", 2)
+    with pytest.raises(DeviceError, match=r"(?s)^plan: the driver's load_module: .*\(error 2\)\n.*free memory there"):
+        executor(sums())
+
+
 def test_out_of_memory_names_the_bytes_and_the_session_stays_usable(fake: Fake) -> None:
     symbolic = plan(
         {"a": 0, "b": 1},
@@ -141,7 +147,7 @@ def test_out_of_memory_names_the_bytes_and_the_session_stays_usable(fake: Fake) 
     made = executor(symbolic)
     small, large = numbers(1000), numbers(1 << 20)
     made.run([small, small], Env())
-    with pytest.raises(DeviceMemoryError, match=r"12582912 bytes of memory were asked for on .*, \d+ are free"):
+    with pytest.raises(DeviceMemoryError, match=r"plan: 12582912 bytes of memory were asked for on .*, \d+ are free"):
         made.run([large, large], Env())
     np.testing.assert_array_equal(made.run([small, small], Env())[0], small + small)
     fake.library.fake_limit(1 << 26)

@@ -23,6 +23,7 @@ __all__ = [
     "PROGRAMMATIC",
     "PROPERTIES",
     "PROPERTIES_BYTES",
+    "SHORTAGE_HINT",
     "TENSOR_MAPS",
     "Api",
     "Constant",
@@ -234,10 +235,15 @@ class Api:
         return CONSTANTS[name].of(self.kind)
 
 
+SHORTAGE_HINT: Final = "run with smaller sizes or fewer runs at once (max_concurrency), or free memory there"
+"""What to do where memory of a device is short."""
+
+
 class DriverError(DeviceError):
     """A driver function gave an error code."""
 
     def __init__(self, function: str, code: int, words: str, *, out_of_memory: bool = False) -> None:
-        super().__init__(f"the driver's {function}: {words or 'no words for it'} (error {code})")
+        what = f"the driver's {function}: {words or 'no words for it'} (error {code})"
+        super().__init__(what, hint=SHORTAGE_HINT if out_of_memory else "")
         self.code = code
         self.is_out_of_memory = out_of_memory

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from argosy.artifact.plan import TensorMapArgument
 from argosy.errors import DeviceError
 from argosy.runtime.forking import survive_forks
-from argosy.runtime.gpu.api import PROGRAMMATIC, Api, DriverError, LaunchAttribute, LaunchConfig
+from argosy.runtime.gpu.api import PROGRAMMATIC, SHORTAGE_HINT, Api, DriverError, LaunchAttribute, LaunchConfig
 from argosy.runtime.gpu.discovery import DeviceInfo, driver
 from argosy.runtime.gpu.tensor_maps import encoded_map
 from argosy.runtime.memory import address_of
@@ -158,10 +158,7 @@ class DeviceMemoryError(DeviceError):
     """There is not enough memory on a device: `size` bytes were asked for, `free` are."""
 
     def __init__(self, name: str, size: int, free: int) -> None:
-        super().__init__(
-            f"{size} bytes of memory were asked for on {name}, {free} are free",
-            hint="run with smaller sizes or fewer runs at once (max_concurrency), or free memory there",
-        )
+        super().__init__(f"{size} bytes of memory were asked for on {name}, {free} are free", hint=SHORTAGE_HINT)
 
 
 class GpuDevice:

@@ -20,7 +20,7 @@ from argosy.artifact.arena import place
 from argosy.artifact.decode import Decoder, decode_symbols
 from argosy.artifact.lifetimes import lifetimes
 from argosy.artifact.plan import Block, CheckStep, LaunchStep, PlanRecord, steps_in
-from argosy.errors import UsageError
+from argosy.errors import DeviceError, UsageError
 from argosy.ir.interpreter import Observer, bind_symbols
 from argosy.ir.op import Env
 from argosy.ir.types import type_symbols
@@ -28,7 +28,7 @@ from argosy.runtime.buffers import BufferTable, Sizes
 from argosy.runtime.demands import check_demands
 from argosy.runtime.gpu.api import DriverError
 from argosy.runtime.gpu.array import DeviceArray, follow
-from argosy.runtime.gpu.device import Device
+from argosy.runtime.gpu.device import Device, DeviceMemoryError
 from argosy.runtime.gpu.faults import may_fail
 from argosy.runtime.gpu.layout import DeviceFrame, DeviceHoldings, DeviceLayout, DeviceWorkspace
 from argosy.runtime.gpu.replay import Replay, replay_of
@@ -146,6 +146,9 @@ class DeviceExecutor:
             self._hold(decoder)
             for entry in plan.prepare:
                 self._prepare(self._made(entry.body, decoder, entry.results), entry.results)
+        except DeviceError as error:
+            store.release()
+            raise error.at(where) from None
         except BaseException:
             store.release()
             raise
@@ -195,6 +198,9 @@ class DeviceExecutor:
             except DriverError as error:
                 with suppress(DriverError):
                     workspace.end()  # what it was doing may not have ended
+                raise error.at(self._where) from None
+            except DeviceMemoryError as error:
+                self._workspaces.append(workspace)
                 raise error.at(self._where) from None
             except BaseException:
                 self._workspaces.append(workspace)
