@@ -21,7 +21,7 @@ MUTABLE: dict[str, str] = {
 }
 
 ARCH = re.compile(r"\b(gfx\d|sm_\d|compute_\d|x86-64|znver\d|sapphirerapids|neoverse|apple-m\d)")
-ARCH_TABLES = ("targets/*/arch*.py", "targets/*/arch*/*.py")
+ARCH_TABLES = ("targets/*/arch*.py", "targets/*/arch*/*.py", "emulation/archs.py")
 
 every_source = pytest.mark.parametrize("source", sources(), ids=lambda source: source.path)
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from argosy.emulation.archs import generation
 from argosy.emulation.assembly import Listing, Statement
 from argosy.emulation.matrix import MatrixShape, find_matrix
 from argosy.emulation.memory_forms import MemoryForm, find_memory_form
@@ -119,7 +120,7 @@ def _one(place: int, statement: Statement, listing: Listing) -> Instruction:
     form = find_memory_form(name)
     if form is not None:
         return Instruction(place, name, statement, (), operands, modifiers, memory=form)
-    shape = find_matrix(name, listing.arch)
+    shape = find_matrix(name, generation(listing.arch))
     if shape is not None:
         return Instruction(place, name, statement, operands[:1], operands[1:], modifiers, matrix=shape)
     return _computing(place, name, statement, operands, modifiers, listing)
@@ -154,7 +155,7 @@ def _computing(
 ) -> Instruction:
     compares = name.startswith("v_cmpx_")
     wanted = name.replace("v_cmpx_", "v_cmp_", 1) if compares else name
-    if _SHORT_FLOAT.search(wanted) and listing.arch == "gfx942":
+    if _SHORT_FLOAT.search(wanted) and generation(listing.arch).fnuz:
         wanted += "@fnuz"
     if wanted == "v_dot4_i32_iu8":
         signs = modifiers.get("neg_lo", "[0,0,0]").strip("[]").split(",")

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from argosy.emulation.archs import generation
 from argosy.emulation.assembly import Listing
 from argosy.emulation.refusal import NotEmulated
 
@@ -33,7 +34,7 @@ class LaunchState:
     """Sizes of a launch, and where the first registers hold what.
 
     `kernarg_at` is the first scalar register of the address of the arguments. The workgroup's numbers are in
-    `ids_at` and the registers behind it, of the axes whose bits `id_axes` has; in gfx12 they are in trap registers.
+    `ids_at` and the registers behind it, of the axes whose bits `id_axes` has, or in trap registers.
     """
 
     lanes: int
@@ -46,7 +47,7 @@ class LaunchState:
     kernarg_at: int | None
     ids_at: int
     id_axes: int
-    is_gfx12: bool
+    ids_in_traps: bool
 
 
 def launch_state(listing: Listing, threads: int, shared: int) -> LaunchState:
@@ -61,7 +62,6 @@ def launch_state(listing: Listing, threads: int, shared: int) -> LaunchState:
                 kernarg_at = place
             place += count
     axes = sum(descriptor.get(f"system_sgpr_workgroup_id_{name}", 0) << axis for axis, name in enumerate("xyz"))
-    is_gfx12 = listing.arch.startswith("gfx12")
     vectors = descriptor.get("next_free_vgpr", 256)
     accumulators = max(vectors - descriptor["accum_offset"], 0) if "accum_offset" in descriptor else 0
     return LaunchState(
@@ -75,5 +75,5 @@ def launch_state(listing: Listing, threads: int, shared: int) -> LaunchState:
         kernarg_at,
         descriptor.get("user_sgpr_count", place),
         axes,
-        is_gfx12,
+        generation(listing.arch).ids_in_traps,
     )

@@ -13,6 +13,8 @@ from typing import Any, Final
 
 import numpy as np
 
+from argosy.emulation.archs import Generation
+
 __all__ = ["MatrixShape", "find_matrix"]
 
 _MFMA: Final = re.compile(
@@ -45,7 +47,7 @@ class MatrixShape:
 
 
 @lru_cache(maxsize=256)
-def find_matrix(name: str, arch: str) -> MatrixShape | None:
+def find_matrix(name: str, arch: Generation) -> MatrixShape | None:
     """The matrix instruction of that plain name on an arch; None for what is none, or not known."""
     found = _MFMA.match(name)
     if found and not found["blocks"]:
@@ -56,19 +58,19 @@ def find_matrix(name: str, arch: str) -> MatrixShape | None:
     return None
 
 
-def _types(written: str, arch: str) -> tuple[str, str, int] | None:
+def _types(written: str, arch: Generation) -> tuple[str, str, int] | None:
     parts = written.split("_")
     if written in _BITS:
         kind = "f32" if written == "f32" else written.removesuffix("_1k")
         return kind, kind, _BITS[written]
     if len(parts) == 2 and all(part in ("fp8", "bf8") for part in parts):
-        end = "fnuz" if arch == "gfx942" else ""
+        end = "fnuz" if arch.fnuz else ""
         names = {"fp8": f"e4m3{end}", "bf8": f"e5m2{end}"}
         return names[parts[0]], names[parts[1]], 8
     return None
 
 
-def _mfma(name: str, found: re.Match[str], arch: str) -> MatrixShape | None:
+def _mfma(name: str, found: re.Match[str], arch: Generation) -> MatrixShape | None:
     types = _types(found["type"], arch)
     m, n, k = int(found["m"]), int(found["n"]), int(found["k"])
     if types is None or m != n or m not in (16, 32):
@@ -94,7 +96,7 @@ def _mfma(name: str, found: re.Match[str], arch: str) -> MatrixShape | None:
     return MatrixShape(name, m, n, k, found["out"], a, b, bits, factors, factors, results)
 
 
-def _wmma(name: str, found: re.Match[str], arch: str) -> MatrixShape | None:
+def _wmma(name: str, found: re.Match[str], arch: Generation) -> MatrixShape | None:
     types = _types(found["type"], arch)
     if types is None:
         return None
@@ -103,11 +105,11 @@ def _wmma(name: str, found: re.Match[str], arch: str) -> MatrixShape | None:
     lanes = np.arange(32)
     row, group = lanes % 16, lanes // 16
     registers = np.arange(8)
-    if arch.startswith("gfx11"):
+    if arch.wmma == "whole":
         # Both halves of the wave hold the whole of each row.
         ks = np.broadcast_to(np.arange(k)[None, :], (32, k))
         rows = 2 * registers[None, :] + group[:, None]
-    elif arch.startswith("gfx120"):
+    elif arch.wmma == "half":
         ks = group[:, None] * (k // 2) + np.arange(k // 2)[None, :]
         rows = 8 * group[:, None] + registers[None, :]
     else:

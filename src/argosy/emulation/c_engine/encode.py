@@ -9,13 +9,15 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from argosy.emulation.archs import generation
 from argosy.emulation.decode import FLOW, Instruction, Program
 from argosy.emulation.matrix import MatrixShape
+from argosy.emulation.memory_forms import MemoryForm
 from argosy.emulation.modifiers import Selection, constant_bits, picks, selection
 from argosy.emulation.moves import move_sources
 from argosy.emulation.operands import Operand
 from argosy.emulation.refusal import NotEmulated
-from argosy.emulation.semantics.table import width
+from argosy.emulation.semantics.table import Operation, width
 
 __all__ = ["FAULT", "LAUNCH", "Encoded", "encode"]
 
@@ -118,7 +120,7 @@ class _Encoder:
     def __init__(self, program: Program, numbers: Mapping[str, int]) -> None:
         self._numbers = numbers
         self._lanes = program.listing.wave_size
-        self._old = program.listing.arch.startswith("gfx9")
+        self._old = generation(program.listing.arch).clears_halves
         self.others: list[Any] = []
         self.moves: list[Any] = []
         self.shapes: list[tuple[MatrixShape, Any]] = []
@@ -135,9 +137,9 @@ class _Encoder:
         self._operands(row, "result", instruction.results, ())
         row["sources"], row["results"] = len(instruction.sources), len(instruction.results)
         if instruction.operation is not None:
-            self._computing(row, instruction)
+            self._computing(row, instruction, instruction.operation)
         elif instruction.memory is not None:
-            self._access(row, instruction)
+            self._access(row, instruction, instruction.memory)
         elif instruction.matrix is not None:
             self._matrix(row, instruction, instruction.matrix)
         elif instruction.name == "nothing":
@@ -175,9 +177,8 @@ class _Encoder:
             if operand.kind == "constant":
                 field["value"] = _constant(operand, kinds[place] if place < len(kinds) else "u32")
 
-    def _computing(self, row: Any, instruction: Instruction) -> None:
-        operation, modifiers = instruction.operation, instruction.modifiers
-        assert operation is not None  # noqa: S101 - the caller chose by it
+    def _computing(self, row: Any, instruction: Instruction, operation: Operation) -> None:
+        modifiers = instruction.modifiers
         row["unit"] = _VECTOR if operation.unit == "vector" else _SCALAR
         row["what"] = self._numbers[operation.name]
         row["sets_exec"] = instruction.writes_exec
@@ -193,17 +194,15 @@ class _Encoder:
         row["results"] = len(results)
         for place, kind in enumerate(results):
             row["result_type"][place] = _type(kind)
-        self._modified(row, instruction)
+        self._modified(row, instruction, operation)
         if "clamp" in modifiers and operation.results[0] not in ("f16", "f32", "high"):
             raise NotEmulated(f"clamp of {operation.results[0]}")
         row["clamp"] = "clamp" in modifiers
         row["factor"] = {"": 0, "2": 1, "4": 2}[modifiers.get("mul", "")] or (3 if "div" in modifiers else 0)
         row["clears"] = self._old and operation.clears and not (instruction.results and instruction.results[0].half)
 
-    def _modified(self, row: Any, instruction: Instruction) -> None:
+    def _modified(self, row: Any, instruction: Instruction, operation: Operation) -> None:
         modifiers, count = instruction.modifiers, len(instruction.sources)
-        operation = instruction.operation
-        assert operation is not None  # noqa: S101 - the caller chose by it
         mixed = operation.sources[:1] == ("mix",)
         for name in ("op_sel", "op_sel_hi", "neg_lo", "neg_hi"):
             default = int(name == "op_sel_hi" and not mixed)
@@ -230,9 +229,8 @@ class _Encoder:
             row["zeroes"] = modifiers.get("bound_ctrl", "") in ("0", "1")
             row["fetches_off"] = modifiers.get("fi", "0") == "1"
 
-    def _access(self, row: Any, instruction: Instruction) -> None:
-        form, modifiers = instruction.memory, instruction.modifiers
-        assert form is not None  # noqa: S101 - the caller chose by it
+    def _access(self, row: Any, instruction: Instruction, form: MemoryForm) -> None:
+        modifiers = instruction.modifiers
         if "lds" in modifiers or "idxen" in modifiers or (form.atomic and form.space != "global"):
             raise NotEmulated(f"the instruction {instruction.statement.text}")
         if form.space == "scalar" and (form.store or instruction.name.startswith("s_buffer")):

@@ -32,10 +32,10 @@ _SENTINEL: Final = 0x7FFFFFFF
 """Where gfx1250 points lanes of local memory that are to do nothing."""
 
 
-def run_access(waves: Waves, memory: Memory, instruction: Instruction, chosen: Any, count: int) -> None:
+def run_access(
+    waves: Waves, memory: Memory, instruction: Instruction, form: MemoryForm, chosen: Any, count: int
+) -> None:
     """An instruction with a `memory` form."""
-    form = instruction.memory
-    assert form is not None  # noqa: S101 - the caller chose by it
     match form.space:
         case "scalar":
             _scalar(waves, memory, instruction, form, chosen, count)
@@ -78,10 +78,8 @@ def _scalar(waves: Waves, memory: Memory, instruction: Instruction, form: Memory
         waves.scalars[result.number + place, chosen] = words[:, place]
 
 
-def _operands(instruction: Instruction, form: MemoryForm) -> tuple[Operand | None, tuple[Operand, ...]]:
+def _operands(instruction: Instruction, form: MemoryForm) -> tuple[Operand, tuple[Operand, ...]]:
     """The register of the data, and the operands that make the address."""
-    if form.atomic:
-        raise AssertionError("atomics have their own way")
     if form.store:
         address, data, *more = instruction.sources
         return data, (address, *more)
@@ -90,7 +88,7 @@ def _operands(instruction: Instruction, form: MemoryForm) -> tuple[Operand | Non
 
 
 def _global_addresses(
-    waves: Waves, instruction: Instruction, parts: Any, chosen: Any, count: int
+    waves: Waves, instruction: Instruction, parts: Any, size: int, chosen: Any, count: int
 ) -> NDArray[np.uint64]:
     first, second = parts
     offset = np.uint64(_offset(instruction) & 0xFFFFFFFFFFFFFFFF)
@@ -99,8 +97,7 @@ def _global_addresses(
     base = _wide(waves, second, chosen, count)
     small = waves.read(first, "u32", chosen, count).astype(np.uint64)
     if "scale_offset" in instruction.modifiers:
-        assert instruction.memory is not None  # noqa: S101 - a memory instruction
-        small = small * np.uint64(instruction.memory.bits // 8)
+        small = small * np.uint64(size)
     return np.broadcast_to(base + small + offset, (count, waves.lanes))
 
 
@@ -110,7 +107,7 @@ def _global(waves: Waves, memory: Memory, instruction: Instruction, form: Memory
         _atomic(waves, memory, instruction, form, chosen, count, mask)
         return
     data, parts = _operands(instruction, form)
-    addresses = _global_addresses(waves, instruction, (*parts, None)[:2], chosen, count)
+    addresses = _global_addresses(waves, instruction, (*parts, None)[:2], form.bits // 8, chosen, count)
     _move(waves, memory, form, data, addresses, mask, chosen)
 
 
@@ -225,7 +222,6 @@ def _check_local(waves: Waves, places: Any, on: Any, unit: int) -> None:
 def _scratch(waves: Waves, instruction: Instruction, form: MemoryForm, chosen: Any, count: int) -> None:
     mask = waves.exec_of(chosen)
     data, parts = _operands(instruction, form)
-    assert data is not None  # noqa: S101 - no atomic
     places = np.full((count, waves.lanes), _offset(instruction), np.int64)
     for part in parts:
         if part.kind != "off":
@@ -257,8 +253,8 @@ def _atomic(
     sources = instruction.sources
     result = sources[0] if returns else None
     address, data, *more = sources[1:] if returns else sources
-    addresses = _global_addresses(waves, instruction, (address, more[0] if more else None), chosen, count)
     size = form.bits // 8
+    addresses = _global_addresses(waves, instruction, (address, more[0] if more else None), size, chosen, count)
     compared = form.atomic == "cmpswap"
     words = [
         np.broadcast_to(waves.word(data, place, chosen), mask.shape)

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from argosy.emulation.archs import generation
 from argosy.emulation.decode import Instruction, Program
 from argosy.emulation.launch import LaunchState, launch_state
 from argosy.emulation.memory import Fault, Memory
@@ -32,7 +33,7 @@ def run_kernel(program: Program, memory: Memory, kernarg: int, grid: Sequence[in
     state = launch_state(program.listing, threads, shared)
     each = state.waves * state.lanes * (4 * (state.vectors + state.accumulators) + state.private_size) + state.lds_size
     batch = max(1, _BATCH // each)
-    old = program.listing.arch.startswith("gfx9")
+    old = generation(program.listing.arch).clears_halves
     with np.errstate(all="ignore"):
         for first in range(0, grid[0] * grid[1] * grid[2], batch):
             numbers = np.arange(first, min(first + batch, grid[0] * grid[1] * grid[2]))
@@ -57,7 +58,7 @@ def _begin(waves: Waves, state: LaunchState, kernarg: int, ids: tuple[Any, Any, 
         waves.scalars[state.kernarg_at] = kernarg & 0xFFFFFFFF
         waves.scalars[state.kernarg_at + 1] = kernarg >> 32
     along = [np.repeat(np.asarray(each, np.uint32), waves.per_group) for each in ids]
-    if state.is_gfx12:
+    if state.ids_in_traps:
         waves.scalars[TTMP + 9] = along[0]
         waves.scalars[TTMP + 7] = along[1] | (along[2] << np.uint32(16))
         waves.scalars[TTMP + 8] = np.tile(np.arange(waves.per_group, dtype=np.uint32), waves.groups) << np.uint32(25)
@@ -126,24 +127,22 @@ class _Run:
     def _step(self, instruction: Instruction, chosen: Any, count: int) -> bool:
         """Do one instruction; True where it has set the places of the waves."""
         waves = self._waves
-        if instruction.second is not None:
-            calls = run_vector(waves, instruction, chosen, count, old=self._old)
-            calls += run_vector(waves, instruction.second, chosen, count, old=self._old)
+        if instruction.operation is not None:
+            if instruction.operation.unit == "scalar":
+                run_scalar(waves, instruction, instruction.operation, chosen, count)
+                return False
+            calls = run_vector(waves, instruction, instruction.operation, chosen, count, old=self._old)
+            other = instruction.second
+            if other is not None and other.operation is not None:
+                calls += run_vector(waves, other, other.operation, chosen, count, old=self._old)
             for call in calls:
                 call()
             return False
-        if instruction.operation is not None:
-            if instruction.operation.unit == "scalar":
-                run_scalar(waves, instruction, chosen, count)
-            else:
-                for call in run_vector(waves, instruction, chosen, count, old=self._old):
-                    call()
-            return False
         if instruction.memory is not None:
-            run_access(waves, self._memory, instruction, chosen, count)
+            run_access(waves, self._memory, instruction, instruction.memory, chosen, count)
             return False
         if instruction.matrix is not None:
-            run_matrix(waves, instruction, chosen, count)
+            run_matrix(waves, instruction, instruction.matrix, chosen, count)
             return False
         if instruction.name == "nothing":
             return False

@@ -16,10 +16,8 @@ from argosy.emulation.semantics.conversions import from_bfloat, from_short, to_b
 __all__ = ["run_matrix"]
 
 
-def run_matrix(waves: Waves, instruction: Instruction, chosen: Any, count: int) -> None:
+def run_matrix(waves: Waves, instruction: Instruction, shape: MatrixShape, chosen: Any, count: int) -> None:
     """D = A B + C, summed in double precision and rounded once: the order in hardware is not public."""
-    shape = instruction.matrix
-    assert shape is not None  # noqa: S101 - the caller chose by it
     a, b, c = instruction.sources[:3]
     signs = instruction.modifiers.get("neg_lo", "[0,0,0]").strip("[]").split(",")
     if any(name in instruction.modifiers for name in ("cbsz", "abid", "blgp", "op_sel", "neg_hi")) or (

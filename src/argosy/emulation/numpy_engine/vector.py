@@ -21,10 +21,8 @@ __all__ = ["run_scalar", "run_vector"]
 _HALVES: Final = {"pf16": "f16", "pu16": "u16", "pi16": "i16"}
 
 
-def run_scalar(waves: Waves, instruction: Instruction, chosen: Any, count: int) -> None:
+def run_scalar(waves: Waves, instruction: Instruction, operation: Operation, chosen: Any, count: int) -> None:
     """An operation on scalars."""
-    operation = instruction.operation
-    assert operation is not None  # noqa: S101 - the caller chose by it
     operands = iter(instruction.sources)
     values = []
     for kind in operation.sources:
@@ -51,10 +49,10 @@ def run_scalar(waves: Waves, instruction: Instruction, chosen: Any, count: int) 
             waves.write(next(results), kind, chosen, np.broadcast_to(value, (count, 1)).astype(TYPES[kind]), None)
 
 
-def run_vector(waves: Waves, instruction: Instruction, chosen: Any, count: int, *, old: bool) -> list[Any]:
+def run_vector(
+    waves: Waves, instruction: Instruction, operation: Operation, chosen: Any, count: int, *, old: bool
+) -> list[Any]:
     """An operation on lanes: what is to be written, as calls. `old` says that 16-bit results clear other halves."""
-    operation = instruction.operation
-    assert operation is not None  # noqa: S101 - the caller chose by it
     mask = waves.exec_of(chosen)
     written = mask
     sources, modifiers = instruction.sources, instruction.modifiers
