@@ -71,6 +71,24 @@ def test_launches_are_done_again_without_copies(fake: Fake) -> None:
     assert not fake.alive
 
 
+def test_what_launches_report_that_read_no_inputs_any_more_is_forgotten(fake: Fake) -> None:
+    kind = "float32[8]"
+    steps = (
+        launch("least", [0], [], fault=True),
+        launch("add", [0, 1], [2], [8]),
+        launch("scale", [2], [3], [8, 2]),  # its result lies where an input was
+    )
+    buffers = [given(kind), given(kind), planned(kind), planned(kind)]
+    session = Session(artifact(plan({"a": 0, "b": 1}, {"y": 3}, buffers, [StraightBlock(steps)]), fake.kind))
+    inputs = {"a": np.full(8, 3, np.float32), "b": np.full(8, -5, np.float32)}
+    for _ in range(2):
+        with session.fixed_launches(inputs) as launches:
+            for _ in range(3):
+                launches.replay()
+            launches.wait()
+        np.testing.assert_array_equal(session.run(inputs)["y"], np.full(8, -4, np.float32))
+
+
 def test_what_the_host_takes_part_in_has_no_such_times(fake: Fake) -> None:
     record = plan({"a": 0, "b": 1}, {"y": 3}, BUFFERS, [StraightBlock((ADD,)), StraightBlock((SCALE,))])
     session = Session(artifact(record, fake.kind))

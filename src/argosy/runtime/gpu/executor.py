@@ -227,8 +227,11 @@ class DeviceExecutor:
             try:
                 self._run(workspace, arguments, env, None, None)  # gives the launches what they read
                 frame = workspace.frame(self._body.layout(env.symbols), self._frame)
-                with fixed_launches(frame, [launch.step for launch in launches.launches]) as found:
-                    yield found
+                try:
+                    with fixed_launches(frame, [launch.step for launch in launches.launches]) as found:
+                        yield found
+                finally:
+                    workspace.faults.clear(workspace.stream)
             finally:
                 self._workspaces.append(workspace)
         finally:

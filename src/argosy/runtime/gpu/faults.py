@@ -57,10 +57,15 @@ class FaultWords:
         found = first_fault(self._held)
         if found is None:
             return None
-        self._device.fill(self._address, self._held.nbytes, stream)
-        self._held[:] = 0
+        self.clear(stream)
         place, code, value = found
         return self.steps[place], code, value
+
+    def clear(self, stream: int) -> None:
+        """Forget what was reported: launches that are done again alone may read what is no input any more."""
+        if self.steps:
+            self._device.fill(self._address, self._held.nbytes, stream)
+            self._held[:] = 0
 
     def end(self) -> None:
         """Give the memory back."""
