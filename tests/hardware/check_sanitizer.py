@@ -21,6 +21,7 @@ from typing import Final
 
 from argosy.artifact.artifact import Artifact
 from argosy.artifact.plan import LaunchStep, steps_in
+from tests.conformance import baseline
 from tests.conformance.cases import Case, find_case, load_cases
 from tests.conformance.families import family
 from tests.conformance.judge import shorten
@@ -57,7 +58,8 @@ def _run(options: argparse.Namespace) -> int:
     packs = Packs(options.folder, STEM)
     if options.case:
         return _judged(packs, options.case, options.device)
-    names = choose(packs, load_cases())
+    right = set(baseline.read("cpu"))  # what ONNX's suite expects by chance, no target can be right about
+    names = choose(packs, [case for case in load_cases() if case.id in right])
     program = options.sanitizer or shutil.which("compute-sanitizer") or next(filter(_is_file, _PLACES), "")
     if not program:
         sys.stdout.write("compute-sanitizer is not on the path; give it with --sanitizer\n")

@@ -99,7 +99,7 @@ NVIDIA: Final = (
          features=_AMPERE),
     _row("sm_90", "hopper", "Hopper: H100, H200, GH200", threads=2048, shared=227, matrix=_WGMMA + _DOUBLE,
          features=_HOPPER, groups="datacenter", suffix="a",
-         ran="ONNX's suite and two models on an H200, November 2026"),
+         ran="ONNX's suite, 37 real models, two benchmarks on an H200, November 2026"),
     _row("sm_100", "blackwell", "Blackwell: B200, GB200", threads=2048, shared=227,
          matrix=_TCGEN05 + _TCGEN05_INT8 + _DOUBLE, features=f"{_BLACKWELL} tensor_memory", groups="datacenter",
          suffix="a"),
