@@ -10,6 +10,7 @@ import numpy as np
 import onnx
 
 import argosy
+from argosy.emulation.archs import GENERATIONS
 from argosy.frontends.onnx import load
 from argosy.ir import Env
 from argosy.ir.interpreter import Interpreter
@@ -76,5 +77,6 @@ RUNNERS: Mapping[str, Runner] = {
     "interpreter": InterpreterRunner(),
     "cuda": SessionRunner("sm_90", device="cuda", strict=True),
     "cuda-with-host-steps": SessionRunner("sm_90", device="cuda"),
+    **{f"emulated-{name}": SessionRunner(name, device="emulated", strict=True) for name in GENERATIONS},
     **{f"cpu-{name}": SessionRunner(name, device="cpu", strict=True) for name in ARCHS},
 }

@@ -136,3 +136,56 @@ def test_what_is_not_known_is_refused(line: str, told: str) -> None:
 def test_a_text_without_a_kernel_is_refused() -> None:
     with pytest.raises(ArtifactError, match="holds 0 kernels"):
         read_assembly("\t.text\n\ts_endpgm\n")
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    ("modifiers", "meant"),
+    [
+        ("dst_sel:BYTE_1 dst_unused:UNUSED_PAD", lambda _, new: (new & 0xFF) << 8),
+        ("dst_sel:BYTE_1 dst_unused:UNUSED_PRESERVE", lambda old, new: (old & 0xFFFF00FF) | ((new & 0xFF) << 8)),
+        ("dst_sel:WORD_0 dst_unused:UNUSED_SEXT", lambda _, new: ((new & 0xFFFF) ^ 0x8000) - 0x8000),
+        ("dst_sel:DWORD dst_unused:UNUSED_PAD", lambda _, new: new),
+    ],
+)
+def test_results_in_parts_of_registers(modifiers: str, meant: Any, engine: Any) -> None:
+    values = np.random.default_rng(5).integers(0, 1 << 32, 64, dtype=np.uint64).astype(np.uint32)
+    body = (
+        "global_load_dword v2, v1, s[4:5]\ns_waitcnt vmcnt(0)\nv_mov_b32_e32 v3, 0x12345678\n"
+        f"v_xor_b32_sdwa v3, v2, v0 {modifiers} src0_sel:DWORD src1_sel:DWORD\nglobal_store_dword v1, v3, s[6:7]"
+    )
+    found = run(body, engine, values, 256).view(np.uint32)
+    expected = [int(meant(0x12345678, int(value) ^ lane)) & 0xFFFFFFFF for lane, value in enumerate(values)]
+    np.testing.assert_array_equal(found, np.array(expected, np.uint32))
+
+
+@pytest.mark.skipif(bool(engine_reason()), reason=engine_reason())
+@pytest.mark.parametrize("barrier", [True, False])
+def test_a_missing_barrier_is_found(barrier: bool) -> None:
+    """Two waves: each stores its lanes and loads those of the other."""
+    lines = [
+        "global_load_dword v2, v1, s[4:5]",
+        "s_waitcnt vmcnt(0)",
+        "ds_write_b32 v1, v2",
+        *(["s_waitcnt lgkmcnt(0)", "s_barrier"] if barrier else []),
+        "v_xor_b32_e32 v3, 0x100, v1",
+        "ds_read_b32 v4, v3",
+        "s_waitcnt lgkmcnt(0)",
+        "global_store_dword v1, v4, s[6:7]",
+    ]
+    text = KERNEL.format(body="\n".join(f"\t{line}" for line in lines)).replace("fixed_size 256", "fixed_size 512")
+    kernel, memory, values = make_kernel(text, "c"), Memory(), np.arange(128, dtype=np.uint32)
+    source, target, kernarg = memory.allocate(512), memory.allocate(512), memory.allocate(16)
+    memory.block(source, 512)[:] = values.view(np.uint8)  # type: ignore[index]
+    memory.block(kernarg, 16)[:] = np.array([source, target], np.uint64).view(np.uint8)  # type: ignore[index]
+    if barrier:
+        kernel.run(memory, kernarg, (1, 1, 1), 128, 0)
+        found = memory.block(target, 512)
+        assert found is not None
+        np.testing.assert_array_equal(found.view(np.uint32), np.roll(values, 64))
+    else:
+        with pytest.raises(Fault, match="a race: two waves touch 4 bytes of local memory") as caught:
+            kernel.run(memory, kernarg, (1, 1, 1), 128, 0)
+        # The first wave has read what the second one writes.
+        assert "ds_write_b32 v1, v2" in str(caught.value)
+        assert "wave 1" in str(caught.value)

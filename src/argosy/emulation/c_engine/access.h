@@ -207,6 +207,28 @@ static int run_buffer(Machine *m, Wave *w, const Instruction *in) {
   return 0;
 }
 
+/* Two waves race where one writes what the other touches with no barrier in between; equal bytes may be written twice. */
+static int shadow_store(Machine *m, const Wave *w, uint64_t place, int bytes, const uint8_t *from) {
+  for (int b = 0; b < bytes; b++) {
+    Shadow *s = &m->shadow[place + b];
+    int changes = m->lds[place + b] != from[b], others = s->written == m->barriers && s->writer != w->number;
+    if (changes && (others || (s->read == m->barriers && s->reader != w->number))) return FAULT_RACE;
+    s->writer = others ? MANY : (uint8_t)w->number;
+    s->written = m->barriers;
+  }
+  return 0;
+}
+
+static int shadow_load(Machine *m, const Wave *w, uint64_t place, int bytes) {
+  for (int b = 0; b < bytes; b++) {
+    Shadow *s = &m->shadow[place + b];
+    if (s->written == m->barriers && s->writer != w->number && s->writer != MANY) return FAULT_RACE;
+    s->reader = s->read == m->barriers && s->reader != w->number ? MANY : (uint8_t)w->number;
+    s->read = m->barriers;
+  }
+  return 0;
+}
+
 static int run_local(Machine *m, Wave *w, const Instruction *in) {
   const Operand *address = in->store ? &in->source[0] : &in->source[1];
   uint64_t mask = active(m, w);
@@ -224,8 +246,12 @@ static int run_local(Machine *m, Wave *w, const Instruction *in) {
         if (place + in->bytes > m->lds_size) return fail(m, FAULT_LOCAL, w, i, place, in->bytes);
         if (in->store) {
           gather(w, in, &data, i, words);
+          int wrong = shadow_store(m, w, place, in->bytes, (const uint8_t *)words);
+          if (wrong) return fail(m, wrong, w, i, place, in->bytes);
           copy_bytes(m->lds + place, words, in->bytes);
         } else {
+          int wrong = shadow_load(m, w, place, in->bytes);
+          if (wrong) return fail(m, wrong, w, i, place, in->bytes);
           copy_bytes(words, m->lds + place, in->bytes);
         }
       }

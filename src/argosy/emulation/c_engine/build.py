@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from argosy.emulation.c_engine.encode import FAULT, INSTRUCTION, LAUNCH, OPERAND
 from argosy.emulation.c_engine.trace import handler, result_types, storage
 from argosy.emulation.semantics import load_semantics
+from argosy.emulation.semantics.arithmetic import turns_in_bits
 from argosy.emulation.semantics.table import OPERATIONS
 from argosy.errors import InternalError
 from argosy.host_cpu import cpu_features, isa
@@ -85,7 +86,9 @@ def engine_library() -> Library:
     folder = resources.files("argosy.emulation.c_engine")
     headers = [folder.joinpath(name).read_text(encoding="utf-8") for name in _HEADERS]
     table = f"static const Handler handlers[] = {{{', '.join(f'op_{place}' for place in numbers.values())}}};\n"
-    text = "\n".join([*headers[:2], *functions, *headers[2:3], table, *headers[3:]])
+    turns = turns_in_bits() << (38 * 32 - 1201)
+    words = ", ".join(f"{turns >> (32 * place) & 0xFFFFFFFF:#x}u" for place in reversed(range(38)))
+    text = "\n".join([f"#define TURNS {words}", *headers[:2], *functions, *headers[2:3], table, *headers[3:]])
     cpu = "x86_64_v3" if isa() == "x86_64" else "generic"
     target = CodeTarget(f"{isa()}-linux-none", cpu)
     source = Source("emulator", text, ("-fno-builtin-memcpy", "-fno-builtin-memset"))

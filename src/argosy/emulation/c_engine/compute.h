@@ -168,6 +168,18 @@ static void evaluate(const Machine *m, const Wave *w, const Instruction *in, Out
   }
 }
 
+/* Put a result into a part of a register (SDWA). */
+static void place_part(const Machine *m, Wave *w, const Instruction *in, const Lanes *value, uint64_t mask) {
+  int code = in->part - 1, shift = 8 * (code & 3), bits = code & 4 ? 16 : 8, half = in->result_type[0] == HALF;
+  uint32_t part = ((1u << bits) - 1) << shift, words[LANES];
+  for (int i = 0; i < m->lanes; i++) {
+    uint32_t old = word_at(w, &in->result[0], 0, i), moved = (half ? value->half[i] : value->word[i]) << shift & part;
+    int left = 32 - shift - bits;
+    words[i] = in->unused == 1 ? (old & ~part) | moved : in->unused == 2 ? (uint32_t)((int32_t)(moved << left) >> left) : moved;
+  }
+  store_word(m, w, &in->result[0], 0, words, mask);
+}
+
 static void commit(const Machine *m, Wave *w, const Instruction *in, Outcome *outcome) {
   int n = m->lanes;
   uint64_t mask = active(m, w);
@@ -175,6 +187,10 @@ static void commit(const Machine *m, Wave *w, const Instruction *in, Outcome *ou
   for (int k = 0; k < in->results; k++) {
     const Operand *o = &in->result[k];
     Lanes *value = &outcome->value[0][k];
+    if (in->part && k == 0) {
+      place_part(m, w, in, value, outcome->written);
+      continue;
+    }
     switch (in->result_type[k]) {
     case MASK: write_pair(m, w, o->number, pack_mask(value->mask, n) & mask); break;
     case HALF: store_half(m, w, o, value->half, outcome->written, o->high || in->picks_high, in->clears); break;

@@ -41,7 +41,7 @@ INSTRUCTION: Final = np.dtype(
         ("clamp", "u1"), ("clears", "u1"), ("picks_high", "u1"), ("factor", "u1"), ("select", "u1", 2),
         ("extend", "u1", 2), ("move", "i2"), ("zeroes", "u1"), ("fetches_off", "u1"), ("space", "u1"), ("store", "u1"),
         ("bytes", "u1"), ("is_signed", "u1"), ("half", "u1"), ("pairs", "u1"), ("atomic", "u1"), ("atomic_kind", "u1"),
-        ("returns", "u1"), ("flags", "u1"), ("spare", "u1", 2), ("offset", "i8", 2),
+        ("returns", "u1"), ("flags", "u1"), ("part", "u1"), ("unused", "u1"), ("offset", "i8", 2),
     ],
     align=True,
 )  # fmt: skip
@@ -101,6 +101,7 @@ _FACTORS: Final = {
     "f16": 0, "bf16": 1, "f32": 2, "f64": 3, "i8": 4, "iu8": 5, "e4m3": 6, "e5m2": 7, "e4m3fnuz": 8, "e5m2fnuz": 9,
     "i32": 10,
 }  # fmt: skip
+_UNUSED: Final = {"UNUSED_PAD": 0, "UNUSED_PRESERVE": 1, "UNUSED_SEXT": 2}
 _LONG: Final = {64: 255, 32: 254}
 """Bytes that a field of 8 bits names otherwise: those of scalar loads."""
 
@@ -218,8 +219,10 @@ class _Encoder:
                 if chosen.bits < 32:
                     row["select"][place] = 1 + chosen.shift // 8 + 4 * (chosen.bits == 16)
                     row["extend"][place] = instruction.sources[place].sign_extended
-            if modifiers.get("dst_sel", "DWORD") != "DWORD":
-                raise NotEmulated(f"dst_sel:{modifiers['dst_sel']}")
+            target = selection(modifiers.get("dst_sel", "DWORD"))
+            if target.bits < 32:
+                row["part"] = 1 + target.shift // 8 + 4 * (target.bits == 16)
+                row["unused"] = _UNUSED[modifiers.get("dst_unused", "UNUSED_PAD")]
         if "dpp" in modifiers:
             source, written = move_sources(modifiers, self._lanes)
             move = np.zeros((), MOVE)

@@ -21,6 +21,8 @@ from argosy.host_cpu import usable_cores
 __all__ = ["EncodedKernel", "run_encoded"]
 
 _POISON: Final = 0xCDCDCDCD
+_SHADOW: Final = 12
+"""Bytes that are kept of each byte of local memory, to find races."""
 _NOWHERE: Final = 0xFFFFFFFF
 _CHUNKS: Final = 4
 """Parts of a grid for each thread."""
@@ -74,7 +76,7 @@ def _launch(state: LaunchState, kernarg: int, grid: Sequence[int]) -> NDArray[An
 def _run(kernel: EncodedKernel, ranges: Any, launch: Any, state: LaunchState, first: int, last: int) -> NDArray[Any]:
     encoded = kernel.encoded
     registers = state.waves * 64 * (4 * (state.vectors + state.accumulators) + state.private_size)
-    room = np.empty(registers + state.lds_size + 64, np.uint8)
+    room = np.empty(registers + (1 + _SHADOW) * state.lds_size + 256, np.uint8)
     fault = np.zeros((), FAULT)
     kernel.library.emulate(
         encoded.code.ctypes.data, len(encoded.code), encoded.others.ctypes.data, encoded.moves.ctypes.data,
@@ -100,5 +102,8 @@ def _raise(program: Program, memory: Memory, fault: Any) -> None:
             raise Fault(f"{size} bytes at {address:#x} lie beyond a lane's private memory", where=where)
         case 4:
             raise Fault("it runs past its last instruction", where=where)
+        case 7:
+            what = f"{size} bytes of local memory at {address:#x}"
+            raise Fault(f"a race: two waves touch {what} with no barrier in between, and one writes", where=where)
         case _:
             raise InternalError(f"the emulator stopped for reason {code}", where=where)

@@ -24,7 +24,7 @@ typedef struct {
   uint8_t select[2], extend[2];              /* SDWA: 0 none, else 1 + shift / 8 + 4 * size, size 0 byte, 1 word */
   int16_t move;                              /* DPP: place of its table; -1 for none */
   uint8_t zeroes, fetches_off;
-  uint8_t space, store, bytes, is_signed, half, pairs, atomic, atomic_kind, returns, flags, spare[2];
+  uint8_t space, store, bytes, is_signed, half, pairs, atomic, atomic_kind, returns, flags, part, unused; /* part: as select, of the result; unused: 0 clear, 1 keep, 2 sign */
   int64_t offset[2];
 } Instruction;
 
@@ -56,6 +56,14 @@ typedef struct {
   uint8_t *private_memory;
 } Wave;
 
+/* Who touched a byte of local memory last, and between which barriers. */
+typedef struct {
+  uint32_t written, read; /* counts of barriers, over all workgroups; 0 for never */
+  uint8_t writer, reader; /* waves; MANY for several */
+} Shadow;
+
+enum { MANY = 255 };
+
 typedef struct {
   const Instruction *code, *others;
   int32_t count, lanes;
@@ -68,7 +76,8 @@ typedef struct {
   Fault *fault;
   Range last;
   uint64_t group;
-  struct Shadow *shadow;
+  Shadow *shadow;
+  uint32_t barriers;
 } Machine;
 
 static inline uint64_t every_lane(const Machine *m) { return m->lanes == 64 ? ~0ull : 0xFFFFFFFFull; }

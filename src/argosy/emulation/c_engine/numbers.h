@@ -178,6 +178,17 @@ static inline float truncated_half_f32(float a) {
   return near;
 }
 
+/* 53 bits of 2 / pi, whose bits behind the point TURNS holds, the first one highest. */
+static inline double segment(double a, uint32_t which) {
+  static const uint32_t turns_[] = {TURNS};
+  int32_t power = (int32_t)((bits_f64_u64(a) >> 52) & 0x7FF);
+  int32_t shift = 53 * (int32_t)(which & 31) + (power > 1077 ? power - 1077 : 0);
+  uint64_t found = 0;
+  for (int32_t place = shift; place < shift + 53; place++)
+    found = found << 1 | (place < 1201 ? turns_[place >> 5] >> (31 - (place & 31)) & 1 : 0);
+  return scale_f64((double)found, -53 - shift + (power >= 1968 ? 128 : 0));
+}
+
 #define INTEGERS(kind, T, least_one, greatest_one)                                   \
   static inline T to_##kind(double a) {                                              \
     if (a != a) return 0;                                                            \

@@ -82,6 +82,7 @@ static void begin(Machine *m, Wave *w, const Launch *l, uint32_t number, uint64_
 
 static int run_group(Machine *m, Wave *waves, const Launch *l, uint64_t group) {
   m->group = group;
+  m->barriers++;
   memset(m->lds, (int)(l->poison & 0xFF), l->lds_size);
   for (uint32_t i = 0; i < l->waves; i++) begin(m, &waves[i], l, i, group);
   for (;;) {
@@ -94,10 +95,13 @@ static int run_group(Machine *m, Wave *waves, const Launch *l, uint64_t group) {
       ended += waves[i].state == ENDED;
     }
     if (ended == l->waves) return 0;
+    m->barriers++;
     for (uint32_t i = 0; i < l->waves; i++)
       if (waves[i].state == WAITS) waves[i].state = RUNS;
   }
 }
+
+static size_t room_of(uint32_t size) { return (size + 63) / 64 * 64; }
 
 /* Run groups from `first` to `last`. `memory` has room for all registers, and for local and private memory. */
 __attribute__((visibility("default"))) int argosy_emulate(const Instruction *code, int32_t count, const Instruction *others,
@@ -113,7 +117,9 @@ __attribute__((visibility("default"))) int argosy_emulate(const Instruction *cod
     waves[i].accumulators = (void *)at, at += (size_t)launch->accumulators * LANES * 4;
   }
   for (uint32_t i = 0; i < launch->waves; i++) waves[i].private_memory = at, at += (size_t)launch->private_size * LANES;
-  m.lds = at;
+  m.lds = at, at += room_of(launch->lds_size);
+  m.shadow = (Shadow *)at;
+  memset(m.shadow, 0, launch->lds_size * sizeof(Shadow));
   m.fault = fault;
   fault->code = 0;
   for (uint64_t group = first; group < last; group++) {

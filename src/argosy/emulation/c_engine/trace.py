@@ -233,6 +233,10 @@ def _scale(me: _Value, value: _Value, by: Any) -> Any:
     return me._writer.value(value.kind, f"scale_{value.kind}({value.text}, (int32_t)({text}))")  # noqa: SLF001
 
 
+def _segment(me: _Value, value: _Value, which: _Value) -> Any:
+    return me._writer.value("f64", f"segment({value.text}, {which.text})")  # noqa: SLF001
+
+
 def _to_integer(me: _Value, value: _Value, kind: str) -> Any:
     return me._writer.value(kind, f"to_{kind}((double){value.text})")  # noqa: SLF001
 
@@ -242,6 +246,7 @@ _PRIMITIVES: Final[dict[str, Any]] = {
     "convert": _convert,
     "select": _select,
     "scale": _scale,
+    "segment": _segment,
     "to_integer": _to_integer,
     "fused": _called("fused"),
     "least": _called("least"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final
 
@@ -90,6 +91,10 @@ def run_vector(
         elif kind == "high":
             raw = np.ascontiguousarray(full).view(np.uint16).astype(np.uint32)
             calls.append(partial(waves.write_half, result, chosen, raw, written, high=True))
+        elif modifiers.get("dst_sel", "DWORD") != "DWORD":
+            raw = np.ascontiguousarray(full.astype(TYPES[kind])).view(f"u{width(kind) // 8}").astype(np.uint32)
+            placed = _placed(raw, waves.word(result, 0, chosen), modifiers)
+            calls.append(partial(waves.write_word, result, 0, chosen, placed, written))
         else:
             target = result
             if width(kind) == 16 and picks(modifiers, "op_sel", len(sources), 0):
@@ -97,6 +102,23 @@ def run_vector(
             clears = old and operation.clears and not target.half
             calls.append(partial(waves.write, target, kind, chosen, full.astype(TYPES[kind]), written, clears=clears))
     return calls
+
+
+def _placed(raw: Any, old: Any, modifiers: Mapping[str, str]) -> Any:
+    """A result put into a part of a register (SDWA): the rest is cleared, kept, or filled with the sign above."""
+    part = selection(modifiers["dst_sel"])
+    mask = np.uint32(((1 << part.bits) - 1) << part.shift)
+    moved = (raw << np.uint32(part.shift)) & mask
+    match modifiers.get("dst_unused", "UNUSED_PAD"):
+        case "UNUSED_PAD":
+            return moved
+        case "UNUSED_PRESERVE":
+            return (old & ~mask) | moved
+        case "UNUSED_SEXT":
+            left = 32 - part.shift - part.bits
+            return ((moved << np.uint32(left)).view(np.int32) >> left).view(np.uint32)
+        case other:
+            raise NotEmulated(f"dst_unused:{other}")
 
 
 def _next(operand: Operand) -> Operand:
@@ -120,8 +142,6 @@ def _finished(value: Any, kind: str, instruction: Instruction) -> Any:
         if kind[0] != "f":
             raise NotEmulated("clamp on integers")
         value = np.where(np.isnan(value), 0, np.clip(value, 0, 1)).astype(value.dtype)
-    if modifiers.get("dst_sel", "DWORD") != "DWORD":
-        raise NotEmulated(f"dst_sel:{modifiers['dst_sel']}")
     return value
 
 

@@ -7,7 +7,7 @@ and the operators of Python, then note what is done.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import wraps
+from functools import lru_cache, wraps
 from typing import Any, Final
 
 import numpy as np
@@ -37,12 +37,14 @@ __all__ = [
     "round_down",
     "round_up",
     "scale",
+    "segment",
     "select",
     "sine",
     "square_root",
     "to_integer",
     "towards_zero",
     "truncated_half",
+    "turns_in_bits",
 ]
 
 TYPES: Final[dict[str, np.dtype[Any]]] = {
@@ -245,6 +247,39 @@ def cosine(a: Any) -> Any:
 def hyperbolic(a: Any) -> Any:
     """The hyperbolic tangent."""
     return _widely(np.tanh)(a)
+
+
+@lru_cache(maxsize=1)
+def turns_in_bits() -> int:
+    """The 1,201 bits behind the point of 2 / pi."""
+    room = 1280
+    one = 1 << room
+
+    def inverse_tangent(of: int) -> int:
+        """The inverse tangent of 1 / of, by its series, in units of 2 ** -room."""
+        total, term, divisor, sign = 0, one // of, 1, 1
+        while term:
+            total += sign * (term // divisor)
+            term, divisor, sign = term // (of * of), divisor + 2, -sign
+        return total
+
+    pi = 4 * (4 * inverse_tangent(5) - inverse_tangent(239))  # Machin's formula
+    return ((2 * one * one // pi) >> (room - 1201)) & ((1 << 1201) - 1)
+
+
+@_primitive
+def segment(a: Any, which: Any) -> Any:
+    """53 bits of 2 / pi, for the remainder by pi / 2: `which` counts segments, and large numbers skip bits."""
+
+    def one(power: int, place: int) -> float:
+        shift = 53 * (int(place) & 31) + max(int(power) - 1077, 0)
+        found = (
+            turns_in_bits() >> (1201 - 53 - shift) if shift <= 1201 - 53 else turns_in_bits() << (shift - 1148)
+        ) & ((1 << 53) - 1)
+        return float(np.ldexp(float(found), -53 - shift + (128 if power >= 1968 else 0)))
+
+    powers = (a.view(np.uint64) >> np.uint64(52)).astype(np.int64) & 0x7FF
+    return np.asarray(np.frompyfunc(one, 2, 1)(powers, which), np.float64)
 
 
 @_primitive

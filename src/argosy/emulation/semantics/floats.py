@@ -27,6 +27,7 @@ from argosy.emulation.semantics.arithmetic import (
     round_down,
     round_up,
     scale,
+    segment,
     select,
     sine,
     square_root,
@@ -108,6 +109,7 @@ operation("v_tanh_f32", "f32", "f32")(hyperbolic)
 operation("v_frexp_exp_i32_f32", "i32", "f32")(exponent)
 operation("v_frexp_exp_i32_f64", "i32", "f64")(exponent)
 operation("v_frexp_exp_i16_f16", "i16", "f16")(lambda a: convert(exponent(a), "i16"))
+operation("v_trig_preop_f64", "f64", "f64 u32")(segment)
 operation("v_ldexp_f32", "f32", "f32 i32")(scale)
 operation("v_ldexp_f64", "f64", "f64 i32")(scale)
 operation("v_ldexp_f16", "f16", "f16 i16")(lambda a, by: scale(a, convert(by, "i32")))

@@ -59,6 +59,31 @@ operation("v_lshl_add_u64", "u64", "u64 u32 u64")(lambda a, b, c: (a << convert(
 operation("v_sad_u32", "u32", "u32 u32 u32")(lambda a, b, c: select(a > b, a - b, b - a) + c)
 
 
+# With `clamp`, what is beyond the type is its least or greatest number.
+def _saturated(found: Any, over: Any, under: Any, least_one: int, greatest_one: int) -> Any:
+    return select(over, (found & 0) | greatest_one, select(under, (found & 0) | least_one, found))
+
+
+for _size in (16, 32):
+    _u, _i, _top = f"u{_size}", f"i{_size}", (1 << (_size - 1)) - 1
+    operation(f"v_add_{_u}@clamp v_add_nc_{_u}@clamp", _u, f"{_u} {_u}")(
+        lambda a, b, most=2 * _top + 1: _saturated(a + b, a + b < a, (a & 0) != 0, 0, most)
+    )
+    operation(f"v_sub_{_u}@clamp v_sub_nc_{_u}@clamp", _u, f"{_u} {_u}")(
+        lambda a, b, most=2 * _top + 1: _saturated(a - b, (a & 0) != 0, a < b, 0, most)
+    )
+    operation(f"v_add_{_i}@clamp v_add_nc_{_i}@clamp", _i, f"{_i} {_i}")(
+        lambda a, b, top=_top: _saturated(
+            a + b, (a >= 0) & (b >= 0) & (a + b < 0), (a < 0) & (b < 0) & (a + b >= 0), -top - 1, top
+        )
+    )
+    operation(f"v_sub_{_i}@clamp v_sub_nc_{_i}@clamp", _i, f"{_i} {_i}")(
+        lambda a, b, top=_top: _saturated(
+            a - b, (a >= 0) & (b < 0) & (a - b < 0), (a < 0) & (b >= 0) & (a - b >= 0), -top - 1, top
+        )
+    )
+
+
 def _sum(a: Any, b: Any) -> Any:
     found = a + b
     return found, found < a
