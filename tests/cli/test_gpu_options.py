@@ -166,4 +166,5 @@ def test_arches_shows_names_numbers_and_reasons(call: Call) -> None:
 @pytest.mark.skipif(find_spec("triton") is None, reason="the package triton (extra gpu) is not installed")
 def test_arches_promises_no_more_than_compile_does(call: Call, model: Path) -> None:
     (row,) = json.loads(call("arches", "gfx942", "--model", model, "--json").out)
-    assert row["tier"].startswith("compiled") == (row["model"] == "compiles")
+    built = row["tier"].startswith(("compiled", "emulated", "run on hardware"))
+    assert built == (row["model"] == "compiles")
