@@ -40,6 +40,10 @@ operation("v_cvt_pkrtz_f16_f32 v_cvt_pk_rtz_f16_f32", "u32", "f32 f32")(
 operation("v_cvt_pk_f16_f32", "u32", "f32 f32")(
     lambda a, b: _pair(bits(convert(a, "f16"), "u16"), bits(convert(b, "f16"), "u16"))
 )
+for _to in ("i16", "u16"):
+    operation(f"v_cvt_pk_{_to}_f32", "u32", "f32 f32")(
+        lambda a, b, to=_to: _pair(bits(to_integer(a, to), "u16"), bits(to_integer(b, to), "u16"))
+    )
 operation("v_cvt_pk_i16_i32", "u32", "i32 i32")(lambda a, b: _pair(_held(a, -32768, 32767), _held(b, -32768, 32767)))
 operation("v_cvt_pk_u16_u32", "u32", "u32 u32")(
     lambda a, b: _pair(convert(least(a, a * 0 + 65535), "u16"), convert(least(b, b * 0 + 65535), "u16"))
