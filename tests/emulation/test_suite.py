@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import random
+from typing import Any
 
 import pytest
 
@@ -22,7 +23,7 @@ _EVERY_CHANGE, _NIGHTLY = 6, 60
 """Cases for each arch."""
 
 
-def cases() -> list[object]:
+def cases() -> list[Any]:
     """The same ones in every run: what native code does strictly, other cases for each arch."""
     known = [name for name in baseline.read("cpu") if name.startswith("node/")]
     chosen = []
