@@ -165,8 +165,9 @@ def _computing(
         wanted = wanted.replace("bitop2", "bitop3")
         table = read_operand(modifiers["bitop3"])
         operands = (*operands, read_operand("0"), table) if "bitop2" in name else (*operands, table)
-    if "clamp" in modifiers and f"{wanted}@clamp" in {**OPERATIONS, **RENAMED}:
-        wanted, modifiers = f"{wanted}@clamp", {key: text for key, text in modifiers.items() if key != "clamp"}
+    held = f"{wanted}@clamp"
+    if "clamp" in modifiers and (held in OPERATIONS or held in RENAMED):
+        wanted, modifiers = held, {key: text for key, text in modifiers.items() if key != "clamp"}
     operation = OPERATIONS.get(RENAMED.get(wanted, wanted))
     if operation is None:
         raise NotEmulated(f"the instruction {statement.mnemonic}")

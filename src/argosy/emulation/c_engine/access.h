@@ -3,7 +3,7 @@
 enum { IN_GLOBAL, IN_BUFFER, IN_PRIVATE, IN_LOCAL, IN_SCALAR };
 enum { A_NONE, A_ADD, A_SUB, A_MIN, A_MAX, A_AND, A_OR, A_XOR, A_SWAP, A_CMPSWAP, A_PK_ADD };
 enum { K_U32, K_I32, K_F32, K_U64, K_I64, K_F64, K_F16 };
-enum { HAS_OFFEN = 1, HAS_SCALED = 2, HAS_BASE = 4, HAS_SHARED = 8 };
+enum { HAS_OFFEN = 1, HAS_SCALED = 2, HAS_BASE = 4 };
 
 static int inside(Machine *m, uint64_t address, uint64_t size) {
   if (address >= m->last.start && address + size <= m->last.end) return 1;
@@ -99,7 +99,7 @@ static uint64_t changed(const Instruction *in, uint64_t old, uint64_t given, uin
     uint16_t high = half_bits(half_value((uint16_t)(old >> 16)) + half_value((uint16_t)(given >> 16)));
     return low | (uint64_t)high << 16;
   }
-#define ONE(K, x, y, F, wrap)                                                                  \
+#define ONE(K, x, y, F)                                                                        \
   case K:                                                                                      \
     switch (in->atomic) {                                                                      \
     case A_ADD: x.F = x.F + y.F; break;                                                        \
@@ -112,12 +112,12 @@ static uint64_t changed(const Instruction *in, uint64_t old, uint64_t given, uin
     }                                                                                          \
     return x.u;
   switch (in->atomic_kind) {
-    ONE(K_U32, a, b, u, )
-    ONE(K_I32, a, b, i, )
-    ONE(K_F32, a, b, f, )
-    ONE(K_U64, c, d, u, )
-    ONE(K_I64, c, d, i, )
-    ONE(K_F64, c, d, f, )
+    ONE(K_U32, a, b, u)
+    ONE(K_I32, a, b, i)
+    ONE(K_F32, a, b, f)
+    ONE(K_U64, c, d, u)
+    ONE(K_I64, c, d, i)
+    ONE(K_F64, c, d, f)
   }
   return old;
 }

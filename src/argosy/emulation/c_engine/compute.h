@@ -17,7 +17,7 @@ static void change_words(const Operand *o, int n, uint32_t *to) {
   for (int i = 0; i < n; i++) to[i] = (to[i] & clear) ^ turn;
 }
 
-static void select_part(const Instruction *in, int source, const Operand *o, int n, uint32_t *words) {
+static void select_part(const Instruction *in, int source, int n, uint32_t *words) {
   int code = in->select[source] - 1, shift = 8 * (code & 3), bits = code & 4 ? 16 : 8;
   for (int i = 0; i < n; i++) {
     uint32_t part = words[i] >> shift & ((1u << bits) - 1);
@@ -36,7 +36,7 @@ static const void *fetch(const Machine *m, const Wave *w, const Instruction *in,
     int selected = k < 2 && in->select[k];
     if (row && !o->negate && !o->absolute && !selected && !(k == 0 && in->move >= 0)) return row;
     fetch_word(w, o, 0, n, to->word);
-    if (selected) select_part(in, k, o, n, to->word);
+    if (selected) select_part(in, k, n, to->word);
     if (o->negate || o->absolute) change_words(o, n, to->word);
     return to->word;
   }
@@ -44,7 +44,7 @@ static const void *fetch(const Machine *m, const Wave *w, const Instruction *in,
     if (k < 2 && in->select[k]) {
       uint32_t words[LANES];
       fetch_word(w, o, 0, n, words);
-      select_part(in, k, o, n, words);
+      select_part(in, k, n, words);
       for (int i = 0; i < n; i++) {
         uint16_t half = (uint16_t)words[i];
         if (o->absolute) half &= 0x7FFF;

@@ -56,8 +56,8 @@ SHAPE: Final = np.dtype(
 LAUNCH: Final = np.dtype(
     [
         ("lanes", "u4"), ("waves", "u4"), ("vectors", "u4"), ("accumulators", "u4"), ("private_size", "u4"),
-        ("lds_size", "u4"), ("threads", "u4"), ("user_scalars", "u4"), ("kernarg_at", "u4"), ("ids_at", "u4"),
-        ("is_gfx12", "u4"), ("id_axes", "u4"), ("kernarg", "u8"), ("grid", "u4", 3), ("poison", "u4"),
+        ("lds_size", "u4"), ("threads", "u4"), ("kernarg_at", "u4"), ("ids_at", "u4"),
+        ("ids_in_traps", "u4"), ("id_axes", "u4"), ("kernarg", "u8"), ("grid", "u4", 3), ("poison", "u4"),
     ],
     align=True,
 )  # fmt: skip

@@ -64,9 +64,8 @@ def run_encoded(
 
 def _launch(state: LaunchState, kernarg: int, grid: Sequence[int]) -> NDArray[Any]:
     launch = np.zeros((), LAUNCH)
-    for name in ("lanes", "waves", "vectors", "accumulators", "private_size", "lds_size", "threads"):
+    for name in ("lanes", "waves", "vectors", "accumulators", "private_size", "lds_size", "threads", "ids_in_traps"):
         launch[name] = getattr(state, name)
-    launch["is_gfx12"] = state.ids_in_traps
     launch["kernarg_at"] = _NOWHERE if state.kernarg_at is None else state.kernarg_at
     launch["ids_at"], launch["id_axes"] = state.ids_at, state.id_axes
     launch["kernarg"], launch["grid"], launch["poison"] = kernarg, tuple(grid), _POISON

@@ -4,7 +4,7 @@ enum { BRANCH, IF_SCC0, IF_SCC1, IF_VCCZ, IF_VCCNZ, IF_EXECZ, IF_EXECNZ, END, BA
 enum { RUNS, WAITS, ENDED };
 
 typedef struct {
-  uint32_t lanes, waves, vectors, accumulators, private_size, lds_size, threads, user_scalars, kernarg_at, ids_at, is_gfx12, id_axes;
+  uint32_t lanes, waves, vectors, accumulators, private_size, lds_size, threads, kernarg_at, ids_at, ids_in_traps, id_axes;
   uint64_t kernarg;
   uint32_t grid[3];
   uint32_t poison;
@@ -60,7 +60,7 @@ static void begin(Machine *m, Wave *w, const Launch *l, uint32_t number, uint64_
   }
   uint32_t id[3] = {(uint32_t)(group % l->grid[0]), (uint32_t)(group / l->grid[0] % l->grid[1]),
                     (uint32_t)(group / ((uint64_t)l->grid[0] * l->grid[1]))};
-  if (l->is_gfx12) {
+  if (l->ids_in_traps) {
     w->scalars[TTMP + 9] = id[0];
     w->scalars[TTMP + 7] = id[1] | id[2] << 16;
     w->scalars[TTMP + 8] = number << 25;

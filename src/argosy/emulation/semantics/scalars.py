@@ -90,10 +90,6 @@ _scalar("s_movk_i32", "i32", "k16")(lambda a: a)
 # ------------------------------------------------------------------------------------------------------ sums
 
 
-def _add(a: Any, b: Any) -> Any:
-    return a + b, a + b < a
-
-
 def _signed_sum(a: Any, b: Any) -> Any:
     total = a + b
     return total, ((a < 0) == (b < 0)) & ((total < 0) != (a < 0))
@@ -104,25 +100,16 @@ def _signed_difference(a: Any, b: Any) -> Any:
     return found, ((a < 0) != (b < 0)) & ((found < 0) != (a < 0))
 
 
-_scalar("s_add_u32 s_add_co_u32", "u32 scc", "u32 u32")(_add)
-_scalar("s_sub_u32 s_sub_co_u32", "u32 scc", "u32 u32")(lambda a, b: (a - b, a < b))
+# Carries are what vectors have for each lane.
+_scalar("s_add_u32 s_add_co_u32", "u32 scc", "u32 u32")(OPERATIONS["v_add_co_u32"].meaning)
+_scalar("s_sub_u32 s_sub_co_u32", "u32 scc", "u32 u32")(OPERATIONS["v_sub_co_u32"].meaning)
+_scalar("s_addc_u32 s_add_co_ci_u32", "u32 scc", "u32 u32 scc")(OPERATIONS["v_addc_co_u32"].meaning)
+_scalar("s_subb_u32 s_sub_co_ci_u32", "u32 scc", "u32 u32 scc")(OPERATIONS["v_subb_co_u32"].meaning)
 _scalar("s_add_i32 s_add_co_i32", "i32 scc", "i32 i32")(_signed_sum)
 _scalar("s_sub_i32 s_sub_co_i32", "i32 scc", "i32 i32")(_signed_difference)
 _scalar("s_addk_i32 s_addk_co_i32", "i32 scc", "k16 i32", keeps=True)(_signed_sum)
 _scalar("s_add_nc_u64 s_add_u64", "u64", "u64 u64")(lambda a, b: a + b)
 _scalar("s_sub_nc_u64 s_sub_u64", "u64", "u64 u64")(lambda a, b: a - b)
-
-
-@_scalar("s_addc_u32 s_add_co_ci_u32", "u32 scc", "u32 u32 scc")
-def _(a: Any, b: Any, scc: Any) -> Any:
-    wide = convert(a, "u64") + convert(b, "u64") + convert(scc, "u64")
-    return convert(wide, "u32"), wide > 0xFFFFFFFF
-
-
-@_scalar("s_subb_u32 s_sub_co_ci_u32", "u32 scc", "u32 u32 scc")
-def _(a: Any, b: Any, scc: Any) -> Any:
-    taken = convert(b, "u64") + convert(scc, "u64")
-    return convert(convert(a, "u64") - taken, "u32"), convert(a, "u64") < taken
 
 
 for _by in (1, 2, 3, 4):
@@ -137,8 +124,8 @@ for _by in (1, 2, 3, 4):
 _scalar("s_mul_i32", "i32", "i32 i32")(lambda a, b: a * b)
 _scalar("s_mulk_i32", "i32", "k16 i32", keeps=True)(lambda a, b: a * b)
 _scalar("s_mul_u64", "u64", "u64 u64")(lambda a, b: a * b)
-_scalar("s_mul_hi_u32", "u32", "u32 u32")(lambda a, b: convert((convert(a, "u64") * convert(b, "u64")) >> 32, "u32"))
-_scalar("s_mul_hi_i32", "i32", "i32 i32")(lambda a, b: convert((convert(a, "i64") * convert(b, "i64")) >> 32, "i32"))
+_scalar("s_mul_hi_u32", "u32", "u32 u32")(OPERATIONS["v_mul_hi_u32"].meaning)
+_scalar("s_mul_hi_i32", "i32", "i32 i32")(OPERATIONS["v_mul_hi_i32"].meaning)
 
 # ------------------------------------------------------------------------------------------------------ orders
 for _kind in ("u32", "i32"):
