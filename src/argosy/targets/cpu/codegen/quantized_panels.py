@@ -16,7 +16,7 @@ from argosy.ir.access import Access
 from argosy.ir.dim import DimLike
 from argosy.ir.dtype import UINT8
 from argosy.ir.module import Value
-from argosy.rewrite.codes import dequantized_matrix, is_single
+from argosy.rewrite.codes import is_single
 from argosy.targets.cpu.arch import CpuArch
 from argosy.targets.cpu.codegen import scalar
 from argosy.targets.cpu.codegen.copying import share
@@ -26,6 +26,7 @@ from argosy.targets.cpu.codegen.product_loops import counter
 from argosy.targets.cpu.codegen.tile import BLOCK, Tile
 from argosy.targets.cpu.codegen.vector_elements import KINDS
 from argosy.targets.lowering.accesses import DeclinedError, axes_access
+from argosy.targets.lowering.coded_weights import coded_matrix, shared_block
 
 __all__ = ["QuantizedPanels", "pack_codes"]
 
@@ -60,13 +61,8 @@ class QuantizedPanels:
     @staticmethod
     def of(right: Value, tile: Tile, arch: CpuArch) -> QuantizedPanels:
         """The panels of a right operand. Raises DeclinedError where it is no dequantisation that they can hold."""
-        found = dequantized_matrix(right)
-        if found is None:
-            raise DeclinedError("the right operand is not dequantised")
+        found, depth, columns = coded_matrix(right)
         codes, scale, zero, turned = found.codes, found.scale, found.zero, found.turned
-        depth, columns = right.shape
-        if not isinstance(depth, int) or not isinstance(columns, int) or not depth * columns:
-            raise DeclinedError("the size of the weights is not known")
         if (
             codes.dtype.bits not in _WIDTHS
             or not codes.dtype.is_integer
@@ -74,16 +70,7 @@ class QuantizedPanels:
             or scale.dtype not in KINDS
         ):
             raise DeclinedError(f"there are no panels of {codes.dtype} with scales of {scale.dtype}")
-        along = found.axis == int(turned)
-        block = 0
-        for parameter in (scale, zero):
-            if parameter is None or is_single(parameter):
-                continue
-            if parameter.rank == 1 and along:
-                raise DeclinedError("the scale changes along the sum")
-            if parameter.rank == 2 and not along:
-                raise DeclinedError("a block is of several columns")
-            block = found.block_size if parameter.rank == 2 else block
+        block = shared_block(found)
         width = max(1, BLOCK * 32 // arch.vector_bits)
         panels = QuantizedPanels(codes, scale, zero, turned, block, depth, columns, tile, arch.vector_registers, width)
         if not panels.unit:

@@ -17,10 +17,11 @@ from argosy.ir.dim import DimLike, ceildiv
 from argosy.ir.dtype import UINT8
 from argosy.ir.module import Instruction, Module, Parameter, Value
 from argosy.ir.types import TensorType
-from argosy.rewrite.codes import dequantized_matrix, is_single
+from argosy.rewrite.codes import is_single
 from argosy.targets.gpu.codegen.element import Elements
 from argosy.targets.gpu.codegen.kernel import Kernel, KernelWriter, Launch
 from argosy.targets.lowering.accesses import DeclinedError, axes_access
+from argosy.targets.lowering.coded_weights import coded_matrix, shared_block
 
 __all__ = ["CodedRight", "pack_codes"]
 
@@ -51,25 +52,11 @@ class CodedRight:
     @staticmethod
     def of(right: Value) -> CodedRight:
         """The codes of a right operand. Raises DeclinedError where it is no dequantisation of a parameter."""
-        found = dequantized_matrix(right, short=True)
-        if found is None:
-            raise DeclinedError("the right operand is not dequantised")
+        found, depth, columns = coded_matrix(right, short=True)
         codes, scale, zero, turned = found.codes, found.scale, found.zero, found.turned
-        depth, columns = right.shape
-        if not isinstance(depth, int) or not isinstance(columns, int) or not depth * columns:
-            raise DeclinedError("the size of the weights is not known")
         if codes.dtype.bits not in _WIDTHS or not isinstance(codes.instruction.op, Parameter):
             raise DeclinedError(f"{codes.dtype} is not packed")
-        along = found.axis == int(turned)
-        block = 0
-        for parameter in (scale, zero):
-            if parameter is None or is_single(parameter):
-                continue
-            if parameter.rank == 1 and along:
-                raise DeclinedError("the scale changes along the sum")
-            if parameter.rank > 1 and not along:
-                raise DeclinedError("a block is of several columns")
-            block = found.block_size if parameter.rank > 1 else block
+        block = shared_block(found)
         coded = CodedRight(codes, scale, zero, turned, block, depth, columns)
         if block % coded.stretch:
             raise DeclinedError(f"a block of {block} has no even parts")
