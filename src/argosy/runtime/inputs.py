@@ -114,12 +114,11 @@ def _as_array(value: Any, kind: TensorType, where: str) -> Any:
     What lies on a GPU stays there.
     """
     if hasattr(value, "__dlpack_device__") or hasattr(value, "__cuda_array_interface__"):
-        from argosy.runtime.gpu.dlpack import is_on_gpu  # noqa: PLC0415 - felt where there is no GPU
+        from argosy.runtime.gpu.array import device_array  # noqa: PLC0415 - felt where there is no GPU
 
-        if is_on_gpu(value):
-            from argosy.runtime.gpu.array import device_array  # noqa: PLC0415
-
-            return device_array(value, where)
+        found = device_array(value, where)
+        if found is not None:
+            return found
     if hasattr(value, "__dlpack__"):
         return np.from_dlpack(value)
     if isinstance(value, np.generic):

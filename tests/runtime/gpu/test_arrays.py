@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
+import struct
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import ml_dtypes
 import numpy as np
@@ -211,7 +213,7 @@ def test_a_tensor_that_is_not_dense_is_refused() -> None:
 def test_capsules_hold_what_they_were_made_of(dtype: str) -> None:
     kind = np.dtype(getattr(ml_dtypes, dtype)) if dtype == "bfloat16" else np.dtype(dtype)
     capsule = dlpack.exported((dlpack.CUDA, 3), 4096, (2, 0, 5), kind, object())
-    assert dlpack.imported(capsule) == dlpack.View(4096, (2, 0, 5), kind)
+    assert dlpack.imported(capsule) == dlpack.Tensor(dlpack.CUDA, 3, 4096, (2, 0, 5), kind)
 
 
 def test_numpy_reads_our_capsules_and_we_read_its() -> None:
@@ -234,10 +236,88 @@ def test_numpy_reads_our_capsules_and_we_read_its() -> None:
     Ours().__dlpack__()  # nobody takes it
     gc.collect()
     assert len(dlpack._given) == before
-    assert dlpack.imported(memory.__dlpack__()) == dlpack.View(memory.ctypes.data, (3, 5), memory.dtype)
+    assert dlpack.imported(memory.__dlpack__()) == dlpack.Tensor(1, 0, memory.ctypes.data, (3, 5), memory.dtype)
 
 
 def test_an_array_of_ours_passes_unchanged(fake: Fake) -> None:
     a = Foreign(numbers(4))
     assert device_array(a.array) is a.array
     a.free()
+
+
+class Table(ctypes.Structure):
+    """DLPackExchangeAPI, from dlpack.h 1.3."""
+
+    _fields_: ClassVar[Any] = [
+        ("major", ctypes.c_uint32), ("minor", ctypes.c_uint32), ("prev_api", ctypes.c_void_p),
+        ("managed_tensor_allocator", ctypes.c_void_p), ("managed_tensor_from_py_object_no_sync", ctypes.c_void_p),
+        ("managed_tensor_to_py_object_no_sync", ctypes.c_void_p), ("dltensor_from_py_object_no_sync", ctypes.c_void_p),
+        ("current_work_stream", ctypes.c_void_p),
+    ]  # fmt: skip
+
+
+def exchanging(kind: tuple[int, int], stream: int, strides: tuple[int, ...] | None, versions: list[int]) -> type:
+    """A type of tensors with a table of C functions for each version, the first one's known first."""
+
+    class Quick(Foreign):
+        def __dlpack__(self, stream: int | None = None) -> Any:
+            raise AssertionError("the slow way was taken")
+
+    @ctypes.CFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_void_p)  # type: ignore[untyped-decorator]
+    def view(value: Quick, place: int) -> int:
+        shape = (ctypes.c_int64 * 2)(*value.array.shape)
+        steps = ctypes.addressof(kept_steps) if strides else 0
+        value.held = shape  # type: ignore[attr-defined]
+        raw = struct.pack("=QiiiBBHQQQ", value.address - 4, *kind, 2, 2, 32, 1, ctypes.addressof(shape), steps, 4)
+        ctypes.memmove(place, raw, len(raw))
+        return 0
+
+    @ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int32, ctypes.c_int32, ctypes.c_void_p)  # type: ignore[untyped-decorator]
+    def current(family: int, index: int, place: int) -> int:
+        assert (family, index) == kind
+        ctypes.c_void_p.from_address(place).value = stream
+        return 0
+
+    kept_steps = (ctypes.c_int64 * 2)(*(strides or (0, 0)))
+    functions = [ctypes.cast(each, ctypes.c_void_p).value for each in (view, current)]
+    tables: list[Table] = []
+    for major in reversed(versions):
+        previous = ctypes.addressof(tables[-1]) if tables else None
+        tables.append(Table(major, 0, previous, 1, 1, 1, *(functions if major == 1 else (None, None))))
+    new = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
+    capsule = new(("PyCapsule_New", ctypes.pythonapi))(ctypes.addressof(tables[-1]), b"dlpack_exchange_api", None)
+    Quick.__dlpack_c_exchange_api__ = capsule  # type: ignore[attr-defined]
+    Quick.kept = (view, current, kept_steps, tables)  # type: ignore[attr-defined]
+    return Quick
+
+
+@pytest.mark.parametrize("versions", [[1], [2, 1]])
+def test_a_library_with_a_table_of_functions_is_asked_by_it(fake: Fake, versions: list[int]) -> None:
+    session = Session(artifact(RECORD, fake.kind))
+    device = open_device(devices()[0])
+    before = device.enter()
+    stream = device.create_stream()
+    device.leave(before)
+    family = {"cuda": 2, "hip": 10}[fake.kind]
+    there = exchanging((family, 0), stream, None, versions)(numbers(4, 8))
+    found = device_array(there)
+    assert found is not None
+    assert (found.address, found.shape, found.stream) == (there.address, (4, 8), stream)
+    for _ in range(4):
+        result = session.run({"a": there, "b": there})["y"]
+        np.testing.assert_array_equal(result.numpy(), numbers(4, 8) * 6)
+    there.free()
+    before = device.enter()
+    device.destroy_stream(stream)
+    device.leave(before)
+
+
+def test_a_table_of_functions_tells_where_a_tensor_lies_and_how(fake: Fake) -> None:
+    family = {"cuda": 2, "hip": 10}[fake.kind]
+    with pytest.raises(UsageError, match="strides"):
+        device_array(exchanging((family, 0), 0, (1, 4), [1])(numbers(4, 8)))
+    with pytest.raises(UsageError, match="number 7"):
+        device_array(exchanging((family, 7), 0, None, [1])(numbers(4, 8)))
+    for strange in (exchanging((family, 0), 0, None, [2]), exchanging((1, 0), 0, (1, 4), [1])):  # newer; the host's
+        with pytest.raises(AssertionError, match="slow way"):
+            device_array(strange(numbers(4, 8)))

@@ -178,6 +178,8 @@ class InterpretedDevice:
         self._graphs: dict[int, list[tuple[Any, ...]]] = {}
         self.info = DeviceInfo("cuda", 0, "Triton's interpreter", "sm_90", 1, limit, 13000, "")
 
+    reaches_host = True
+
     def enter(self) -> int:
         return 0
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,11 +14,13 @@ from argosy.runtime.dense import DenseArray
 from argosy.runtime.gpu import dlpack
 from argosy.runtime.gpu.device import Device, open_device
 from argosy.runtime.gpu.discovery import devices
+from argosy.runtime.gpu.dlpack_exchange import exchange_of
 
 __all__ = ["DeviceArray", "device_array", "follow"]
 
-_KINDS = {"cuda": dlpack.CUDA, "hip": dlpack.ROCM}
-_LEGACY = 1
+_KINDS: Final = {"cuda": dlpack.CUDA, "hip": dlpack.ROCM}
+_FAMILIES: Final = {number: kind for kind, number in _KINDS.items()}
+_LEGACY: Final = 1
 """The stream in whose order a producer is asked to be ready: CUDA's default one (DLPack, Python specification)."""
 
 
@@ -118,21 +120,28 @@ def follow(device: Device, stream: int, other: int) -> None:
         device.destroy_event(event)
 
 
-def device_array(value: Any, where: str = "") -> DeviceArray:
-    """A tensor of another library that lies on a GPU. Raises UsageError where it is not dense or of an unknown type.
+def device_array(value: Any, where: str = "") -> DeviceArray | None:
+    """A tensor of another library that lies on a GPU; None where it lies on the host.
 
-    What its producer has not computed yet comes before what is put into the default stream from now on.
+    What its producer has not computed yet comes before what is put into the default stream, or into that of the array,
+    from now on. Raises UsageError where it is not dense or of an unknown type.
     """
     if isinstance(value, DeviceArray):
         return value
+    exchange = exchange_of(type(value))  # type: ignore[arg-type] # a type is hashable
+    seen = exchange.view(value, where) if exchange else None
+    if exchange and seen:
+        stream = exchange.stream(seen.family, seen.device) or None
+        return DeviceArray(_device_of(seen.family, seen.device, where), *seen[2:], value, stream)
     if hasattr(value, "__dlpack__"):
         kind, index = value.__dlpack_device__()
+        if kind not in _FAMILIES:
+            return None
         try:
             capsule = value.__dlpack__(stream=_LEGACY if kind == dlpack.CUDA else 0)
         except BufferError as error:
             raise UsageError(f"the tensor can't be taken by DLPack: {error}", where=where) from None
-        view = dlpack.imported(capsule, where)
-        return DeviceArray(_device_of(kind, index, where), view.address, view.shape, view.dtype, (capsule, value))
+        return DeviceArray(_device_of(kind, index, where), *dlpack.imported(capsule, where)[2:], (capsule, value))
     told = value.__cuda_array_interface__
     dtype = np.dtype(told["typestr"])
     shape = tuple(told["shape"])
@@ -142,7 +151,7 @@ def device_array(value: Any, where: str = "") -> DeviceArray:
 
 def _device_of(kind: int, index: int, where: str) -> Device:
     for info in devices():
-        if (_KINDS[info.kind], info.index) == (kind, index):
+        if (info.kind, info.index) == (_FAMILIES[kind], index):
             return open_device(info)
     raise UsageError(
         f"the tensor lies on a device of kind {kind}, number {index}, which no driver reports", where=where

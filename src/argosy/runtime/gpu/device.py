@@ -33,6 +33,11 @@ class Device(Protocol):
         """What it is."""
         ...
 
+    @property
+    def reaches_host(self) -> bool:
+        """Whether kernels may work on what `allocate_host` gives, at the same address, with every atomic operation."""
+        ...
+
     def enter(self) -> int:
         """Make it the one that this thread's calls are for; what `leave` needs to make that undone."""
         ...
@@ -179,6 +184,15 @@ class GpuDevice:
     def info(self) -> DeviceInfo:
         """See `Device`."""
         return self._info
+
+    @property
+    def reaches_host(self) -> bool:
+        """See `Device`.
+
+        CUDA's unified addressing promises it among the kernels of one device. Over PCIe, AMD's devices have few atomic
+        operations on memory of the host (HIP, "Hardware atomics operation support").
+        """
+        return self._info.kind == "cuda"
 
     def enter(self) -> int:
         """See `Device`."""

@@ -10,16 +10,18 @@ import ctypes
 import struct
 from collections.abc import Sequence
 from ctypes import c_int32, c_int64, c_uint8, c_uint16, c_uint64, c_void_p
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, NamedTuple
 
 import ml_dtypes
 import numpy as np
 
 from argosy.errors import UsageError
 
-__all__ = ["CUDA", "ROCM", "View", "check_dense", "exported", "imported", "is_on_gpu"]
+__all__ = [
+    "CUDA", "ROCM", "TENSOR_BYTES", "Tensor", "capsule_pointer", "check_dense", "exported", "imported",
+    "is_on_gpu", "read_tensor",
+]  # fmt: skip
 
 CUDA: Final = 2
 ROCM: Final = 10
@@ -38,6 +40,7 @@ class _Tensor(ctypes.Structure):
 
 _TENSOR: Final = struct.Struct("=QiiiBBHQQQ")
 """The same structure, read at once: it has no gaps where pointers have 8 bytes."""
+TENSOR_BYTES: Final = _TENSOR.size
 _Deleter = ctypes.CFUNCTYPE(None, c_void_p)
 
 
@@ -48,7 +51,7 @@ class _Managed(ctypes.Structure):
 _API: Final = ctypes.pythonapi
 _Destructor = ctypes.CFUNCTYPE(None, c_void_p)
 _new = ctypes.PYFUNCTYPE(ctypes.py_object, c_void_p, ctypes.c_char_p, _Destructor)(("PyCapsule_New", _API))
-_pointer = ctypes.PYFUNCTYPE(c_void_p, ctypes.py_object, ctypes.c_char_p)(("PyCapsule_GetPointer", _API))
+capsule_pointer = ctypes.PYFUNCTYPE(c_void_p, ctypes.py_object, ctypes.c_char_p)(("PyCapsule_GetPointer", _API))
 _is_valid = ctypes.PYFUNCTYPE(ctypes.c_int, c_void_p, ctypes.c_char_p)(("PyCapsule_IsValid", _API))
 _pointer_of_dying = ctypes.PYFUNCTYPE(c_void_p, c_void_p, ctypes.c_char_p)(("PyCapsule_GetPointer", _API))
 
@@ -68,20 +71,14 @@ def _destroy(capsule: int) -> None:
 _deleter, _destructor = _Deleter(_delete), _Destructor(_destroy)
 
 
-@dataclass(frozen=True, slots=True)
-class View:
-    """What a capsule holds."""
+class Tensor(NamedTuple):
+    """Memory of a library: the kind of device and its number, the address, the shape, the element type."""
 
+    family: int
+    device: int
     address: int
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
-
-
-def is_on_gpu(value: Any) -> bool:
-    """Whether a tensor of another library lies on a GPU."""
-    if hasattr(value, "__dlpack_device__"):
-        return value.__dlpack_device__()[0] in (CUDA, ROCM)
-    return hasattr(value, "__cuda_array_interface__")
 
 
 def exported(device: tuple[int, int], address: int, shape: Sequence[int], dtype: np.dtype[Any], owner: Any) -> Any:
@@ -99,14 +96,29 @@ def exported(device: tuple[int, int], address: int, shape: Sequence[int], dtype:
     return _new(place, _NAME, _destructor)
 
 
-def imported(capsule: Any, where: str = "") -> View:
-    """What a capsule holds. It stays the capsule's: whoever keeps that keeps the memory."""
-    place = _pointer(capsule, _NAME)
-    data, _, _, axes, code, bits, lanes, sizes, steps, offset = _TENSOR.unpack(ctypes.string_at(place, _TENSOR.size))
-    shape = struct.unpack(f"={axes}q", ctypes.string_at(sizes, 8 * axes)) if axes else ()
+def imported(capsule: Any, where: str = "") -> Tensor:
+    """What a capsule holds. It stays the capsule's: whoever keeps that keeps the memory. Raises UsageError."""
+    return read_tensor(capsule_pointer(capsule, _NAME), where)
+
+
+def is_on_gpu(tensor: bytes) -> bool:
+    """Whether a DLTensor lies on a GPU."""
+    return _TENSOR.unpack(tensor)[1] in (CUDA, ROCM)
+
+
+def read_tensor(place: int, where: str) -> Tensor:
+    """What a DLTensor at an address says. Raises UsageError where it is not dense or of an unknown type."""
+    data, kind, index, axes, code, bits, lanes, sizes, steps, offset = _TENSOR.unpack(
+        ctypes.string_at(place, TENSOR_BYTES)
+    )
+    shape = _read_numbers(sizes, axes)
     if steps and axes:
-        check_dense(shape, struct.unpack(f"={axes}q", ctypes.string_at(steps, 8 * axes)), where)
-    return View(data + offset, shape, _dtype(code, bits, lanes, where))
+        check_dense(shape, _read_numbers(steps, axes), where)
+    return Tensor(kind, index, data + offset, shape, _dtype(code, bits, lanes, where))
+
+
+def _read_numbers(place: int, count: int) -> tuple[int, ...]:
+    return struct.unpack(f"={count}q", ctypes.string_at(place, 8 * count)) if count else ()
 
 
 @lru_cache(maxsize=64)

@@ -50,6 +50,11 @@ class EmulatedDevice:
         else:
             work(*arguments)
 
+    @property
+    def reaches_host(self) -> bool:
+        """See `Device`: as on AMD's devices."""
+        return False
+
     def enter(self) -> int:
         """See `Device`."""
         return 0

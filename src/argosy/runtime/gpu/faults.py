@@ -1,7 +1,8 @@
 """What kernels report when they can't go on: a word for each launch that may, read when a run ends.
 
 A kernel goes on with what is safe, and puts into its word the maximum of it and of what it met. The words are zero
-between runs, so a run without a fault costs one small copy. Of several faults the first in the plan's order counts.
+between runs. They lie in the host's memory where kernels reach it, so that a run without a fault moves nothing; else it
+costs one small copy. Of several faults the first in the plan's order counts.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import numpy as np
 from argosy.artifact.plan import HiddenArgument, LaunchStep
 from argosy.errors import DeviceError
 from argosy.runtime.gpu.device import Device
+from argosy.runtime.memory import address_of
 
 __all__ = ["FaultWords", "first_fault", "may_fail"]
 
@@ -33,15 +35,20 @@ class FaultWords:
         self._places = {id(step): place for place, step in enumerate(steps)}
         self._device = device
         self._held = np.zeros(0, np.int64)
-        self._address = device.allocate(8 * len(steps)) if steps else 0
+        self._own = 0
+        """The device's own words, where it has some."""
         if steps:
-            try:
-                self._held = device.allocate_host(8 * len(steps)).view(np.int64)
-            except DeviceError:
-                device.free(self._address)
-                raise
+            self._held = device.allocate_host(8 * len(steps)).view(np.int64)
             self._held[:] = 0
-            device.fill(self._address, self._held.nbytes, stream)
+            if not device.reaches_host:
+                try:
+                    self._own = device.allocate(self._held.nbytes)
+                except DeviceError:
+                    device.free_host(self._held.view(np.uint8))
+                    raise
+                device.fill(self._own, self._held.nbytes, stream)
+        self._address = self._own or address_of(self._held)
+        self._none = bytes(self._held.nbytes)
 
     def address(self, step: LaunchStep) -> int:
         """Where the word of a launch is."""
@@ -49,12 +56,12 @@ class FaultWords:
 
     def fetch(self, stream: int) -> None:
         """Ask for the words; they are there when the stream is synchronised."""
-        if self.steps:
-            self._device.download(self._held.view(np.uint8), self._address, stream)
+        if self._own:
+            self._device.download(self._held.view(np.uint8), self._own, stream)
 
     def take(self, stream: int) -> tuple[LaunchStep, int, int] | None:
         """The first fault of what was fetched: the launch, the code and the number that it tells; then all are zero."""
-        found = first_fault(self._held)
+        found = None if self._held.tobytes() == self._none else first_fault(self._held)
         if found is None:
             return None
         self.clear(stream)
@@ -63,14 +70,15 @@ class FaultWords:
 
     def clear(self, stream: int) -> None:
         """Forget what was reported: launches that are done again alone may read what is no input any more."""
-        if self.steps:
-            self._device.fill(self._address, self._held.nbytes, stream)
-            self._held[:] = 0
+        if self._own:
+            self._device.fill(self._own, self._held.nbytes, stream)
+        self._held[:] = 0
 
     def end(self) -> None:
         """Give the memory back."""
+        if self._own:
+            self._device.free(self._own)
         if self.steps:
-            self._device.free(self._address)
             self._device.free_host(self._held.view(np.uint8))
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import struct
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final
@@ -83,7 +83,7 @@ def bind_launch(
     table: BufferTable,
     symbols: Mapping[str, int],
     locate: Callable[[int], int],
-    scratch: Callable[[int], int],
+    scratch: Callable[[ScratchArgument, int], int],
     faults: FaultWords,
     device: DeviceStore,
 ) -> Bound | None:
@@ -110,7 +110,7 @@ def bind_launch(
                     raise ArtifactError(f"a size is passed as {argument.dtype}", where=step.source or step.entry)
                 struct.pack_into(f"<{form}", block, argument.offset, sizes.number(argument.value, symbols))
             case ScratchArgument():
-                address = scratch(sizes.number(argument.bytes, symbols))
+                address = scratch(argument, sizes.number(argument.bytes, symbols))
                 struct.pack_into("<Q", block, argument.offset, address)
             case TensorMapArgument():
                 dims = [sizes.number(size, symbols) for size in argument.dims]
@@ -209,7 +209,7 @@ class DeviceFrame:
         self._graphs: dict[int, int] = {}
         self.whole: int | None = None
         self.replay: Any = None
-        self._scratch: list[int] = []
+        self._scratch: dict[int, int] = {}
         self.warm: set[int] = set()
 
     def locate(self, number: int, symbols: Mapping[str, int]) -> int:
@@ -219,45 +219,26 @@ class DeviceFrame:
         start = held if held is not None else self._arena + self.layout.offsets[root]
         return start + (self.table.shift(number, symbols) if number != root else 0)
 
-    def scratch(self, size: int) -> int:
-        """Memory that lives as long as this frame."""
-        self._scratch.append(self.device.allocate(size))
-        self.device.fill(self._scratch[-1], size, self.stream)
-        return self._scratch[-1]
+    def _memory(self, argument: ScratchArgument, size: int) -> int:
+        """Memory of a launch that lives as long as this frame, zero but for what the launch itself leaves there."""
+        address = self._scratch.get(id(argument))
+        if address is None:
+            address = self._scratch[id(argument)] = self.device.allocate(size)
+            self.device.fill(address, size, self.stream)
+        return address
 
     def bind(self, steps: Sequence[LaunchStep], places: Mapping[int, int] = MappingProxyType({})) -> list[Bound]:
-        """Fixed launches with their places in this frame, but for roots in `places`, which lie there.
-
-        Their scratch memory lives as long as the frame.
-        """
-        symbols, before = self.layout.symbols, len(self._scratch)
-        try:
-            bound = [
-                bind_launch(
-                    step, self._holdings.functions[step.code, step.entry], self.table, symbols,
-                    lambda buffer: places.get(buffer) or self.locate(buffer, symbols), self.scratch, self.faults,
-                    self.device,
-                )
-                for step in steps
-            ]  # fmt: skip
-        except DeviceError:
-            self._free_scratch(before)
-            raise
+        """Fixed launches with their places in this frame, but for roots in `places`, which lie there."""
+        symbols = self.layout.symbols
+        bound = [
+            bind_launch(
+                step, self._holdings.functions[step.code, step.entry], self.table, symbols,
+                lambda buffer: places.get(buffer) or self.locate(buffer, symbols), self._memory, self.faults,
+                self.device,
+            )
+            for step in steps
+        ]  # fmt: skip
         return [each for each in bound if each is not None]
-
-    @contextmanager
-    def bound(self, steps: Sequence[LaunchStep]) -> Iterator[list[list[Bound]]]:
-        """What `bind` gives for each step, with scratch memory for as long as this lasts."""
-        before = len(self._scratch)
-        try:
-            yield [self.bind([step]) for step in steps]
-        finally:
-            self._free_scratch(before)
-
-    def _free_scratch(self, begin: int) -> None:
-        for address in self._scratch[begin:]:
-            self.device.free(address)
-        del self._scratch[begin:]
 
     def _is_small(self, bound: Bound) -> bool:
         """Whether a launch leaves room for another: programs that wait take it from ones that work (H200: 6 % lost)."""
@@ -307,5 +288,5 @@ class DeviceFrame:
             self.replay.end()
         for graph in (*self._graphs.values(), *(() if self.whole is None else (self.whole,))):
             self.device.destroy_graph(graph)
-        for address in self._scratch:
+        for address in self._scratch.values():
             self.device.free(address)

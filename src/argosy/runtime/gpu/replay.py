@@ -1,8 +1,9 @@
 """Runs of nothing but fixed launches on arrays of the device: a frame works out once what such a run does.
 
-The launches are one graph. It is captured for the addresses of the inputs, where kernels only read them; up to a few
-sets of addresses that come again have graphs of their own, and for others inputs are copied to where one graph reads
-them. Parameters of a graph's nodes are not changed: that takes a call for each node, a copy of an input one for all.
+The launches are one graph. It is captured for the addresses of the inputs, where kernels only read them, and of the
+results. A few sets of addresses that come again have graphs of their own, else one that reads the caller's inputs has
+its results copied, and for new inputs those are copied to where one graph reads them. Parameters of a graph's nodes are
+not changed: that takes a call for each node, a copy of an input one for all.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from argosy.runtime.nodes import Launches
 
 __all__ = ["Replay", "replay_of"]
 
-_GRAPHS: Final = 4
+_GRAPHS: Final = 8
 """Sets of addresses with a graph of their own; each graph takes about 100 KB."""
 _ALIGNMENT: Final = 256
 """Of buffers in the arena: what kernels may count on."""
@@ -44,8 +45,9 @@ class _Input:
 
 @dataclass(frozen=True, slots=True)
 class _Output:
-    """An output: where kernels write it, its bytes, its shape and element type."""
+    """An output: its root, where kernels write it, its bytes, its shape and element type."""
 
+    root: int
     address: int
     size: int
     shape: tuple[int, ...]
@@ -72,14 +74,13 @@ class Replay:
         )  # fmt: skip
         self._outputs = tuple(
             _Output(
-                frame.locate(number, symbols), dense_bytes(table, number, symbols), table[number].shape(symbols),
-                table[number].dtype.numpy,
+                table[number].root, frame.locate(number, symbols), dense_bytes(table, number, symbols),
+                table[number].shape(symbols), table[number].dtype.numpy,
             )
             for number in outputs
         )  # fmt: skip
-        kept = {table[number].root for number in outputs} | {
-            table[number].root for step in steps for number in step.writes
-        }
+        results = [each.root for each in self._outputs]
+        kept = {*results, *(table[number].root for step in steps for number in step.writes)}
         parts = {table[number].root for number in range(len(table)) if table[number].root != number}
         self._direct = tuple(
             each
@@ -88,8 +89,17 @@ class Replay:
         )
         """Inputs that kernels may read where the caller has them: nothing else lies there or is written there."""
         self._copied = tuple(each for each in self._inputs if each not in self._direct)
+        read = {each.root for each in self._inputs}
+        self._written = tuple(
+            place
+            for place, each in enumerate(self._outputs)
+            if table[each.root].kind == "planned" and each.root not in read and results.count(each.root) == 1
+            if each.size == table.bytes(each.root, symbols)
+        )
+        """Outputs that kernels may write where a result lies: that is all they are."""
+        self._moved = tuple(place for place in range(len(self._outputs)) if place not in self._written)
         self._graphs: OrderedDict[tuple[int, ...], int] = OrderedDict()
-        self._seen: deque[tuple[int, ...]] = deque(maxlen=_GRAPHS)
+        self._seen: deque[tuple[int, ...]] = deque(maxlen=2 * _GRAPHS)
         self._copying: int | None = None
         self._mark = frame.device.create_event()
 
@@ -98,7 +108,9 @@ class Replay:
         info = self._frame.device.info
         for each in self._inputs:
             array = arguments[each.place]
-            if type(array) is not DeviceArray or array.shape != each.shape or array.device.info != info:
+            if type(array) is not DeviceArray or array.shape != each.shape:
+                return False
+            if array.device.info is not info and array.device.info != info:
                 return False
         return True
 
@@ -109,37 +121,46 @@ class Replay:
         """
         frame = self._frame
         device, own = frame.device, frame.stream
+        rooms: list[int] = []
         try:
             self._follow(own, 0)
             if stream:
                 self._follow(own, stream)
-            for each in self._inputs:
-                other = arguments[each.place].stream
-                if other is not None and other not in (0, stream):
-                    self._follow(own, other)
-            graph = self._graph(tuple([arguments[each.place].address for each in self._direct]))
-            copied = self._copied
+            for other in {arguments[each.place].stream for each in self._inputs} - {None, 0, stream}:
+                self._follow(own, other)
+            rooms.extend(memory.take(output.size, own, stream) for output in self._outputs)
+            read = tuple([arguments[each.place].address for each in self._direct])
+            written = tuple([rooms[place] for place in self._written])
+            copied, moved = self._copied, self._moved
+            graph = self._graph(read, written)
+            if graph is None:
+                graph, moved = self._graph(read, ()), tuple(range(len(rooms)))
             if graph is None:
                 graph, copied = self._copying_graph(), self._inputs
             for each in copied:
                 if each.size:
                     device.copy(each.address, arguments[each.place].address, each.size, own)
             device.launch_graph(graph, own)
-            results = []
-            for output in self._outputs:
-                made = memory.array(output.shape, output.dtype, own, stream)
+            for place in moved:
+                output = self._outputs[place]
                 if output.size:
-                    device.copy(made.address, output.address, output.size, own)
-                results.append(made)
+                    device.copy(rooms[place], output.address, output.size, own)
+            results = tuple(
+                memory.filled(room, output.shape, output.dtype, stream)
+                for room, output in zip(rooms, self._outputs, strict=True)
+            )
+            rooms.clear()
             if stream is not None:
                 self._follow(stream, own)
             if stream is None or frame.faults.steps:
                 device.synchronize(own)
-            return tuple(results)
         except BaseException:
             with suppress(DeviceError):  # the first error counts
                 device.synchronize(own)
+            for room, output in zip(rooms, self._outputs, strict=False):
+                memory.give(room, output.size)
             raise
+        return results
 
     def _follow(self, stream: int, other: int) -> None:
         """Let later work of a stream wait for what is in another now."""
@@ -147,13 +168,14 @@ class Replay:
         device.record(self._mark, other)
         device.wait(stream, self._mark)
 
-    def _graph(self, addresses: tuple[int, ...]) -> int | None:
-        """The graph that reads inputs at these addresses; None for addresses that are new, or not aligned."""
+    def _graph(self, read: tuple[int, ...], written: tuple[int, ...]) -> int | None:
+        """The graph that reads inputs and writes results there; None for addresses that are new, or not aligned."""
+        addresses = read + written
         found = self._graphs.get(addresses)
         if found is not None:
             self._graphs.move_to_end(addresses)
             return found
-        if not addresses or any(address % _ALIGNMENT for address in addresses):
+        if not addresses or any(address % _ALIGNMENT for address in read):
             return None
         if addresses not in self._seen:
             self._seen.append(addresses)
@@ -161,7 +183,8 @@ class Replay:
         if len(self._graphs) >= _GRAPHS:
             self._frame.device.synchronize(self._frame.stream)  # it may be running
             self._frame.device.destroy_graph(self._graphs.popitem(last=False)[1])
-        places = {each.root: address for each, address in zip(self._direct, addresses, strict=True)}
+        places = {each.root: address for each, address in zip(self._direct, read, strict=True)}
+        places.update({self._outputs[place].root: room for place, room in zip(self._written, written, strict=False)})
         made = self._graphs[addresses] = self._captured(places)
         return made
 

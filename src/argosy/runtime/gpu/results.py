@@ -31,16 +31,30 @@ class ResultMemory:
         What may still read its block, on the default stream or that of its last array, is waited for by the caller and
         here.
         """
-        size = max(prod(shape) * dtype.itemsize, 1)
+        return self.filled(self.take(prod(shape) * dtype.itemsize, writer, stream), shape, dtype, stream)
+
+    def take(self, size: int, writer: int, stream: int | None = None) -> int:
+        """A block for an array of that many bytes: for `filled`, or to be given back by `give`. See `array`."""
+        size = max(size, 1)
         free = self._free[size]
         try:
             address, last = free.pop()
         except IndexError:
-            address, last = self._device.allocate(size), None
+            return self._device.allocate(size)
         if last is not None and last != stream:
             follow(self._device, writer, last)
+        return address
+
+    def give(self, address: int, size: int) -> None:
+        """Give a block back that became no array, and that nobody writes any more."""
+        self._free[max(size, 1)].append((address, None))
+
+    def filled(
+        self, address: int, shape: Sequence[int], dtype: np.dtype[Any], stream: int | None = None
+    ) -> DeviceArray:
+        """The array in a block of `take`."""
         made = DeviceArray(self._device, address, shape, dtype, self, stream)
-        finalize(made, free.append, (address, stream)).atexit = False
+        finalize(made, self._free[max(made.nbytes, 1)].append, (address, stream)).atexit = False
         return made
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from argosy.artifact.plan import CheckStep, LaunchStep
+from argosy.artifact.plan import CheckStep, LaunchStep, ScratchArgument
 from argosy.errors import InternalError, UsageError
 from argosy.ir.dim import Symbol
 from argosy.ir.interpreter import Observer
@@ -208,7 +208,7 @@ class DeviceRun(Run):
             if bound is not None:
                 frame.start([bound])
 
-    def _scratch(self, size: int) -> int:
+    def _scratch(self, _: ScratchArgument, size: int) -> int:
         frame = self._device_frame
         self._freed.append(frame.device.allocate(size))
         frame.device.fill(self._freed[-1], size, frame.stream)

@@ -43,6 +43,11 @@ class DeviceStore:
         return self._device.info
 
     @property
+    def reaches_host(self) -> bool:
+        """See `Device`."""
+        return self._device.reaches_host
+
+    @property
     def memory(self) -> int:
         """Bytes of device memory that are held."""
         return sum(list(self._bytes.values()))

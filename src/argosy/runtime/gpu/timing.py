@@ -78,12 +78,11 @@ class FixedLaunches:
 @contextmanager
 def fixed_launches(frame: DeviceFrame, steps: Sequence[LaunchStep]) -> Iterator[FixedLaunches]:
     """Launches that a frame has done, to be done again."""
-    with frame.bound(steps) as bound:
-        found = FixedLaunches(frame, steps, bound)
-        try:
-            yield found
-        finally:
-            found.end()
+    found = FixedLaunches(frame, steps, [frame.bind([step]) for step in steps])
+    try:
+        yield found
+    finally:
+        found.end()
 
 
 def _seconds(frame: DeviceFrame, bound: Sequence[Bound], replays: int) -> float:

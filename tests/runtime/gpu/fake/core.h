@@ -2,6 +2,8 @@
  * the work of toy kernels on the host as late as a driver may: when somebody waits for it. What is wrong is written
  * down (`fake_said`) and refused. The two interfaces are thin layers over this file, which include the vendors' headers.
  *
+ * REACHES_HOST says whether kernels may work on memory of the host that the driver gave.
+ *
  * A code object is text: "argosy-fake", then lines of an entry, a toy kernel and the bytes of its parameters. */
 #include <pthread.h>
 #include <stdarg.h>
@@ -151,7 +153,7 @@ static void kernel(Object *function, const unsigned char *block_, int device) {
     } else if (!strcmp(function->op, "least")) { /* x, word of faults: no element may be negative */
         float *x = (float *)word[0];
         int64_t *fault = (int64_t *)word[1];
-        if (reachable((char *)x, 4, 0, device) && reachable((char *)fault, 8, 0, device) && x[0] < 0)
+        if (reachable((char *)x, 4, 0, device) && ((REACHES_HOST && block((char *)fault, 8, HOST)) || reachable((char *)fault, 8, 0, device)) && x[0] < 0)
             *fault = ((int64_t)1 << 56) | (((int64_t)x[0]) & (((int64_t)1 << 56) - 1));
     } else
         wrong("%s is no toy kernel", function->op);

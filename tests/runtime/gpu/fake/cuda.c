@@ -1,5 +1,6 @@
 /* See core.h and hip.c. The header's prototypes are those that the compiler holds these against. */
 #include <cuda.h>
+#define REACHES_HOST 1
 #include "core.h"
 #define DO(name, context, capture, work) do { int code = enter(name, context, capture); return (CUresult)leave(code ? code : (int)(work)); } while (0)
 #define H(p) ((const void *)(p))

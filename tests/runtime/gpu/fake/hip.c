@@ -1,5 +1,6 @@
 /* See core.h. The header's prototypes are those that the compiler holds these against. */
 #include <hip/hip_runtime_api.h>
+#define REACHES_HOST 0
 #include "core.h"
 #define DO(name, context, capture, work) do { int code = enter(name, context, capture); return (hipError_t)leave(code ? code : (int)(work)); } while (0)
 #define H(p) ((const void *)(p))
