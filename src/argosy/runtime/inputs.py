@@ -89,6 +89,8 @@ def _check_tensor(value: Any, kind: TensorType, where: str) -> Any:
         raise UsageError(f"expected {kind}, found None", where=where)
     if not isinstance(value, np.ndarray):
         value = _as_array(value, kind, where)
+        if _fits_at_once(value, kind):
+            return value
     try:
         found = dtype_of(value.dtype)
     except ModelError:

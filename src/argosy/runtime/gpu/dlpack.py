@@ -98,7 +98,7 @@ def exported(device: tuple[int, int], address: int, shape: Sequence[int], dtype:
 
 def imported(capsule: Any, where: str = "") -> Tensor:
     """What a capsule holds. It stays the capsule's: whoever keeps that keeps the memory. Raises UsageError."""
-    return read_tensor(capsule_pointer(capsule, _NAME), where)
+    return read_tensor(ctypes.string_at(capsule_pointer(capsule, _NAME), TENSOR_BYTES), where)
 
 
 def is_on_gpu(tensor: bytes) -> bool:
@@ -106,19 +106,22 @@ def is_on_gpu(tensor: bytes) -> bool:
     return _TENSOR.unpack(tensor)[1] in (CUDA, ROCM)
 
 
-def read_tensor(place: int, where: str) -> Tensor:
-    """What a DLTensor at an address says. Raises UsageError where it is not dense or of an unknown type."""
-    data, kind, index, axes, code, bits, lanes, sizes, steps, offset = _TENSOR.unpack(
-        ctypes.string_at(place, TENSOR_BYTES)
-    )
-    shape = _read_numbers(sizes, axes)
-    if steps and axes:
-        check_dense(shape, _read_numbers(steps, axes), where)
-    return Tensor(kind, index, data + offset, shape, _dtype(code, bits, lanes, where))
+def read_tensor(tensor: bytes, where: str) -> Tensor:
+    """What a DLTensor says. Raises UsageError where it is not dense or of an unknown type."""
+    data, family, device, axes, code, bits, lanes, sizes, steps, offset = _TENSOR.unpack(tensor)
+    shape = _shape(_raw(sizes, axes), _raw(steps, axes) if steps else b"", where)
+    return Tensor(family, device, data + offset, shape, _dtype(code, bits, lanes, where))
 
 
-def _read_numbers(place: int, count: int) -> tuple[int, ...]:
-    return struct.unpack(f"={count}q", ctypes.string_at(place, 8 * count)) if count else ()
+def _raw(place: int, count: int) -> bytes:
+    return ctypes.string_at(place, 8 * count) if count else b""
+
+
+@lru_cache(maxsize=256)
+def _shape(sizes: bytes, steps: bytes, where: str) -> tuple[int, ...]:
+    shape = struct.unpack(f"={len(sizes) // 8}q", sizes)
+    check_dense(shape, struct.unpack(f"={len(steps) // 8}q", steps), where)
+    return shape
 
 
 @lru_cache(maxsize=64)

@@ -18,6 +18,7 @@ __all__ = ["Exchange", "exchange_of"]
 _NAME: Final = b"dlpack_exchange_api"
 _MAJOR: Final = 1
 """The version of DLPack's binary interface that is known here."""
+_Held = ctypes.c_char * TENSOR_BYTES
 _View = PYFUNCTYPE(c_int, ctypes.py_object, c_void_p)
 _Stream = PYFUNCTYPE(c_int, c_int32, c_int32, c_void_p)
 
@@ -42,13 +43,13 @@ class Exchange:
         It knows of conjugates that are not carried out yet, and has words where there is no memory to tell of. Raises
         UsageError where the tensor is not dense or of an unknown type.
         """
-        held = ctypes.create_string_buffer(TENSOR_BYTES)
+        held = _Held()
         try:
             self._view(value, ctypes.addressof(held))
         except Exception:  # noqa: BLE001 - whatever a library raises
             return None
-        found = read_tensor(ctypes.addressof(held), where) if is_on_gpu(held.raw) else None
-        return None if found is None or found.dtype.kind == "c" else found
+        found = read_tensor(held.raw, where) if is_on_gpu(held.raw) else None
+        return found if found and found.dtype.kind != "c" else None
 
     def stream(self, kind: int, index: int) -> int:
         """The stream of a device in whose order the library works now."""

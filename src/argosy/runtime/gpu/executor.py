@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import OrderedDict, deque
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from threading import Lock
 from typing import Any, Final
@@ -227,9 +227,12 @@ class DeviceExecutor:
             try:
                 self._run(workspace, arguments, env, None, None)  # gives the launches what they read
                 frame = workspace.frame(self._body.layout(env.symbols), self._frame)
+                replay = self._body.replay(frame)
+                steps = [launch.step for launch in launches.launches]
                 try:
-                    with fixed_launches(frame, [launch.step for launch in launches.launches]) as found:
-                        yield found
+                    with ExitStack() as stack:
+                        places = stack.enter_context(replay.copies(arguments)) if replay else {}
+                        yield stack.enter_context(fixed_launches(frame, steps, places))
                 finally:
                     workspace.faults.clear(workspace.stream)
             finally:

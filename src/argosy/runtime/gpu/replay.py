@@ -9,8 +9,8 @@ not changed: that takes a call for each node, a copy of an input one for all.
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -28,6 +28,10 @@ __all__ = ["Replay", "replay_of"]
 
 _GRAPHS: Final = 8
 """Sets of addresses with a graph of their own; each graph takes about 100 KB."""
+_SEEN: Final = 4
+"""Sets of addresses that are remembered, to know one that comes again."""
+_RECENT: Final = 64
+"""Runs for which a graph that was used keeps its place: many sets of addresses by turns are not worth graphs."""
 _ALIGNMENT: Final = 256
 """Of buffers in the arena: what kernels may count on."""
 
@@ -52,6 +56,14 @@ class _Output:
     size: int
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
+
+
+@dataclass(slots=True)
+class _Graph:
+    """A graph, and the number of the run that used it last."""
+
+    graph: int
+    used: int
 
 
 class Replay:
@@ -98,8 +110,9 @@ class Replay:
         )
         """Outputs that kernels may write where a result lies: that is all they are."""
         self._moved = tuple(place for place in range(len(self._outputs)) if place not in self._written)
-        self._graphs: OrderedDict[tuple[int, ...], int] = OrderedDict()
-        self._seen: deque[tuple[int, ...]] = deque(maxlen=2 * _GRAPHS)
+        self._graphs: OrderedDict[tuple[int, ...], _Graph] = OrderedDict()
+        self._runs = 0
+        self._seen: deque[tuple[int, ...]] = deque(maxlen=_SEEN)
         self._copying: int | None = None
         self._mark = frame.device.create_event()
 
@@ -122,6 +135,7 @@ class Replay:
         frame = self._frame
         device, own = frame.device, frame.stream
         rooms: list[int] = []
+        self._runs += 1
         try:
             self._follow(own, 0)
             if stream:
@@ -162,6 +176,27 @@ class Replay:
             raise
         return results
 
+    @contextmanager
+    def copies(self, arguments: Sequence[Any]) -> Iterator[dict[int, int]]:
+        """Copies of inputs by root, for work that is done again: their own places hold other values in the end."""
+        device, stream, made = self._frame.device, self._frame.stream, dict[int, int]()
+        try:
+            for each in self._direct:
+                made[each.root] = device.allocate(each.size)
+                argument = arguments[each.place]
+                if not each.size:
+                    continue
+                if isinstance(argument, DeviceArray):
+                    device.copy(made[each.root], argument.address, each.size, stream)
+                else:
+                    held = np.ascontiguousarray(argument).reshape(-1).view(np.uint8)
+                    device.upload(made[each.root], held, stream)
+                    device.synchronize(stream)
+            yield made
+        finally:
+            for address in made.values():
+                device.free(address)
+
     def _follow(self, stream: int, other: int) -> None:
         """Let later work of a stream wait for what is in another now."""
         device = self._frame.device
@@ -174,19 +209,23 @@ class Replay:
         found = self._graphs.get(addresses)
         if found is not None:
             self._graphs.move_to_end(addresses)
-            return found
+            found.used = self._runs
+            return found.graph
         if not addresses or any(address % _ALIGNMENT for address in read):
             return None
         if addresses not in self._seen:
             self._seen.append(addresses)
             return None
         if len(self._graphs) >= _GRAPHS:
+            oldest = next(iter(self._graphs))
+            if self._runs - self._graphs[oldest].used < _RECENT:
+                return None
             self._frame.device.synchronize(self._frame.stream)  # it may be running
-            self._frame.device.destroy_graph(self._graphs.popitem(last=False)[1])
+            self._frame.device.destroy_graph(self._graphs.pop(oldest).graph)
         places = {each.root: address for each, address in zip(self._direct, read, strict=True)}
         places.update({self._outputs[place].root: room for place, room in zip(self._written, written, strict=False)})
-        made = self._graphs[addresses] = self._captured(places)
-        return made
+        made = self._graphs[addresses] = _Graph(self._captured(places), self._runs)
+        return made.graph
 
     def _copying_graph(self) -> int:
         if self._copying is None:
@@ -206,7 +245,8 @@ class Replay:
     def end(self) -> None:
         """Give graphs back."""
         device = self._frame.device
-        for graph in (*self._graphs.values(), *(() if self._copying is None else (self._copying,))):
+        graphs = [each.graph for each in self._graphs.values()]
+        for graph in (*graphs, *(() if self._copying is None else (self._copying,))):
             device.destroy_graph(graph)
         device.destroy_event(self._mark)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from statistics import median
 from typing import Final
@@ -76,9 +76,11 @@ class FixedLaunches:
 
 
 @contextmanager
-def fixed_launches(frame: DeviceFrame, steps: Sequence[LaunchStep]) -> Iterator[FixedLaunches]:
-    """Launches that a frame has done, to be done again."""
-    found = FixedLaunches(frame, steps, [frame.bind([step]) for step in steps])
+def fixed_launches(
+    frame: DeviceFrame, steps: Sequence[LaunchStep], places: Mapping[int, int]
+) -> Iterator[FixedLaunches]:
+    """Launches that a frame has done, to be done again; roots in `places` lie there."""
+    found = FixedLaunches(frame, steps, [frame.bind([step], places) for step in steps])
     try:
         yield found
     finally:
