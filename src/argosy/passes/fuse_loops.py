@@ -10,6 +10,7 @@ group and the group can take it:
 - an *anchor* (reduction, product, window) joins the group of what takes its result element by element;
 - *attention* is an anchor of several instructions: two products and the softmax between them. What it reads is read
   many times over, so no more than views joins it, but for what changes the scores;
+- a *transform* computes what it reads in passing; what takes its result is apart;
 - with `rows`, what works on whole rows (norms, softmaxes) is one group, for a target that holds a row at once.
 
 Everything else stays as it is, and work on constants alone stays apart: it can be done once. Constants of one
@@ -47,6 +48,8 @@ ELEMENTWISE: Final = frozenset(
 )  # fmt: skip
 ONE_PASS: Final = frozenset({"reduce", "arg_reduce"})
 """Anchors that read each element of their first operand once, so that what makes it may be computed in passing."""
+TRANSFORMS: Final = frozenset({"dft"})
+"""Anchors, where a target asks for them, that read each element about once; they write their results themselves."""
 WIDENING: Final = frozenset({"dequantize"})
 WINDOWS: Final = frozenset({"conv", "conv_transpose", "pool"})
 POINTWISE: Final = frozenset({"pointwise", "quantize", "dequantize"})
@@ -76,6 +79,7 @@ class FuseLoops:
     elementwise: frozenset[str] = ELEMENTWISE
     views: frozenset[str] = VIEWS
     anchors: frozenset[str] = ANCHORS
+    transforms: frozenset[str] = frozenset()
     rows: bool = False
     short_codes: bool = False
 
@@ -156,9 +160,10 @@ class FuseLoops:
                 if name in self.anchors:
                     group.anchor = instruction
             return list(joins)
-        fits = name in self.anchors or name in self.elementwise or name in self.views
+        anchors = self.anchors | self.transforms
+        fits = name in anchors or name in self.elementwise or name in self.views
         if fits and len(instruction.types) == 1 and _ranked(instruction):
-            group = _Group(instruction, instruction if name in self.anchors else None)
+            group = _Group(instruction, instruction if name in anchors else None)
             roots[instruction] = group
             return [group]
         return [None]
@@ -182,7 +187,7 @@ class FuseLoops:
         """Whether a member that reads `source` does so at most once for each of the member's elements."""
         if not _reads(member, source):
             return True
-        if member.op.name in ONE_PASS:
+        if member.op.name in ONE_PASS | self.transforms:
             return True
         if member.op.name == "pad" and _is_halo(group, member):
             return False  # what is padded is read many times
@@ -266,7 +271,7 @@ def _repeats(member: Instruction, source: Instruction) -> bool:
     own, its = member.types[0], source.types[0]
     if not isinstance(own, TensorType) or not isinstance(its, TensorType) or own.dims is None or its.dims is None:
         return True
-    if name in ("tile", "broadcast", "gather", "gather_elements", "gather_nd"):
+    if name in ("tile", "broadcast", "gather", "gather_elements", "gather_nd", "frames"):
         return True
     if name == "pointwise":
         if len(own.dims) != len(its.dims):

@@ -10,7 +10,7 @@ from argosy.passes import NORMALISE
 from argosy.passes.eliminate_common import EliminateCommon
 from argosy.passes.fold_constants import FoldConstants
 from argosy.passes.fold_scales import FoldScales
-from argosy.passes.fuse_loops import FuseLoops
+from argosy.passes.fuse_loops import ELEMENTWISE, TRANSFORMS, FuseLoops
 from argosy.passes.hoist_constant_steps import HoistConstantSteps
 from argosy.passes.lower_einsum import LowerEinsum
 from argosy.passes.lower_precision import LowerPrecision
@@ -40,7 +40,8 @@ def pipeline(options: CompileOptions) -> Sequence[Phase]:
     if options.precision in _SHORT:
         lower = LowerPrecision(_SHORT[options.precision], codes=True)
         phases.append(Phase("short", (lower, FoldConstants(dequantizes=True), EliminateCommon(), PadChannels())))
-    fuse = Phase("fuse", (FuseLoops(rows=True, short_codes=True),))
+    loops = FuseLoops(elementwise=ELEMENTWISE | {"frames"}, transforms=TRANSFORMS, rows=True, short_codes=True)
+    fuse = Phase("fuse", (loops,))
     if options.precision not in _SHORT:
         return (*phases, fuse)
     return (*phases, fuse, Phase("stores", (StoreShort(_SHORT[options.precision]),)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from argosy.ir.dtype import UINT8
 from argosy.ir.module import Instruction, Module, Parameter, Value
 from argosy.ir.types import TensorType, Type
-from argosy.passes.fuse_loops import ANCHORS
+from argosy.passes.fuse_loops import ANCHORS, TRANSFORMS
 from argosy.rewrite.attention import find_attentions
 from argosy.rewrite.rows import find_rows
 
@@ -45,7 +45,7 @@ def anchor_of(module: Module, *, rows: bool = False) -> tuple[str, Instruction |
     """
     for attention in find_attentions(module):
         return "attention", attention.product
-    found = [instruction for instruction in module.instructions if instruction.op.name in ANCHORS]
+    found = [instruction for instruction in module.instructions if instruction.op.name in ANCHORS | TRANSFORMS]
     if rows and found and module.results[0].instruction in find_rows(module):
         return ("rows", module.results[0].instruction)
     return (found[0].op.name, found[0]) if found else ("", None)

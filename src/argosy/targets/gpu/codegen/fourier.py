@@ -1,4 +1,8 @@
-"""Kernels of the discrete Fourier transform: a table of sines, then a sum over the signal for each frequency."""
+"""Kernels of Fourier transforms whose length or axis only the run knows: stages of factors that the run finds.
+
+The length is three factors, as equal as its divisors allow: a stage for each sums as many terms for every number. A
+prime length is a sum over the signal for each frequency. All of it is in float64.
+"""
 
 from __future__ import annotations
 
@@ -6,20 +10,28 @@ from collections.abc import Sequence
 from typing import Final
 
 from argosy.ir.dim import DimLike
-from argosy.ir.dtype import FLOAT64
+from argosy.ir.dtype import FLOAT64, INT64
 from argosy.ir.module import Instruction, Module
 from argosy.ops.shapes import product
 from argosy.ops.signal import Fourier
 from argosy.targets.gpu.codegen import scalar
+from argosy.targets.gpu.codegen.butterflies import Complex
 from argosy.targets.gpu.codegen.element import Elements
 from argosy.targets.gpu.codegen.faults import Fault
-from argosy.targets.gpu.codegen.kernel import Kernel
+from argosy.targets.gpu.codegen.fourier_signal import Signal, store_result
+from argosy.targets.gpu.codegen.fourier_stages import add_terms
+from argosy.targets.gpu.codegen.kernel import Kernel, Launch
 from argosy.targets.gpu.codegen.op_kernel import OpKernel
 from argosy.targets.gpu.codegen.steering import number, optional
 from argosy.targets.lowering.accesses import DeclinedError, op_of, present
+from argosy.targets.lowering.transforms import known_axis
 
-__all__ = ["fourier_sizes", "table_kernel", "transform_kernel"]
+__all__ = ["FACTORS", "factors_kernel", "fourier_sizes", "most_numbers", "read_kernel", "sums_kernel", "table_kernel"]
 
+FACTORS: Final = 3
+"""Into how many factors a length is split."""
+_DIVISORS: Final = 1024
+"""Numbers that are tried at a time."""
 _TURN: Final = 6.283185307179586
 
 
@@ -54,61 +66,111 @@ def fourier_sizes(elements: Elements, instruction: Instruction) -> Sequence[Sequ
     return [[*shape, instruction.result().shape[-1]]]
 
 
+def most_numbers(module: Module) -> DimLike:
+    """At least how many numbers all signals have, cut or padded to the length: a one-sided result has half of them."""
+    dft = module.instructions[-1]
+    op = op_of(dft, Fourier)
+    count = product(dft.result().shape[:-1])
+    return 2 * count if op.onesided and not op.inverse else count
+
+
 def table_kernel(module: Module, longest: DimLike) -> Kernel:
-    """The cosine and sine of -2 pi k / n; there are `longest` places in the table."""
+    """The cosine and sine of -2 pi k / n, of an inverse of 2 pi k / n; there are `longest` places in the table."""
     kernel = OpKernel(module, [FLOAT64])
     _, _, length = _axis_and_length(kernel.elements, kernel.instruction)
     kernel.items(longest)
     angle = f"i.to(tl.float64) / {length} * {scalar.constant(_TURN, FLOAT64)}"
     kernel.text.line(f"angle = tl.where(i < {length}, {angle}, 0.0)")
     kernel.put("2 * i", "libdevice.cos(angle)")
-    kernel.put("2 * i + 1", "-libdevice.sin(angle)")
+    sign = "" if op_of(kernel.instruction, Fourier).inverse else "-"
+    kernel.put("2 * i + 1", f"{sign}libdevice.sin(angle)")
     return kernel.finished()
 
 
-def transform_kernel(module: Module) -> Kernel:
-    """The kernel of a `dft`; its temporary is the table. A lane makes both parts of a number."""
-    result = module.results[0]
-    kernel = OpKernel(module, temporaries=[FLOAT64])
-    text, op, x = kernel.text, op_of(kernel.instruction, Fourier), kernel.operand(0)
-    parts = x.shape[-1]
-    if not isinstance(parts, int):
-        raise DeclinedError("it is not known whether the signal is real")
+def factors_kernel(module: Module) -> Kernel:
+    """The factors of the length: of those that divide what is left, the largest one below its root of that degree."""
+    kernel = OpKernel(module, [INT64])
+    text = kernel.text
+    text.wide = True
+    _, _, length = _axis_and_length(kernel.elements, kernel.instruction)
+    text.line(f"left = tl.maximum({length}, 1).to(tl.int64)")
+    for place in range(FACTORS - 1):
+        degree = FACTORS - place
+        power = " * ".join(["tried"] * degree)
+        text.line("factor = left * 0 + 1")
+        text.line(f"most = libdevice.pow(left.to(tl.float64), {scalar.constant(1 / degree, FLOAT64)}).to(tl.int64) + 2")
+        with text.block(f"for begin in range(1, most, {_DIVISORS}):"):
+            text.line(f"tried = begin + tl.arange(0, {_DIVISORS}).to(tl.int64)")
+            text.line(f"fits = ({power} <= left) & (left % tried == 0)")
+            text.line("factor = tl.maximum(factor, tl.max(tl.where(fits, tried, 1), 0))")
+        text.line(f"tl.store({kernel.result()} + {place}, factor)")
+        text.line("left = left // factor")
+    text.line(f"tl.store({kernel.result()} + {FACTORS - 1}, left)")
+    return kernel.kernel(Launch((1, 1, 1), 4), [INT64]).labelled("factors")
+
+
+def read_kernel(module: Module) -> Kernel:
+    """Copies the signals, cut or padded to the length, each with its real and then its imaginary parts."""
+    kernel = OpKernel(module, [FLOAT64])
+    _begin(kernel)
+    kernel.text.derive("place", "i // inner % length", "i")
+    kernel.text.derive("outer", "i // inner // length", "i")
+    a, b = Signal(kernel, known_axis(kernel.instruction), "length").read("place")
+    kernel.put("i", f"{a}.to(tl.float64)")
+    kernel.put("i + plane", f"{b}.to(tl.float64)" if b else "0.0")
+    return kernel.finished()
+
+
+def sums_kernel(module: Module, place: int) -> Kernel:
+    """The stage of factor `place`. Temporaries: the table, the factors, and the numbers of the stage before."""
+    last = place == FACTORS - 1
+    kernel = OpKernel(module, [] if last else [FLOAT64], [FLOAT64, INT64, FLOAT64])
+    text, op = kernel.text, op_of(kernel.instruction, Fourier)
+    kept = "length // 2 + 1" if last and op.onesided and not op.inverse else "length"
+    _begin(kernel, kept)
+    text.line("done = length * 0 + 1")
+    for before in range(place):
+        text.line(f"done = done * tl.load({kernel.temporary(1)} + {before}).to({text.index_type})")
+    text.line(f"radix = tl.load({kernel.temporary(1)} + {place}).to({text.index_type})")
+    text.line("whole = done * radix")
+    text.line("parts = length // whole")
+    # numbers k of the transforms of a whole, k < kept where this is the last one
+    text.line(f"own_count = {'kept' if last else 'whole'}")
+    text.derive("part", "i // inner % parts", "i")
+    text.derive("own", "i // inner // parts % own_count", "i")
+    text.derive("outer", "i // inner // parts // own_count", "i")
+    text.line("step = (own * parts).to(tl.int64)")
+    text.line("from_ = own % done")
+
+    def held() -> Complex:
+        at = text.let("((outer * done + from_) * (parts * radix) + part + parts * t) * inner + within")
+        return kernel.load_temporary(2, at), kernel.load_temporary(2, f"{at} + plane")
+
+    add_terms(kernel, held, "length", "radix", FLOAT64)
+    if last:
+        divisor = text.let("length.to(tl.float64)")
+        store_result(kernel, "own", ("re", "im"), count="kept", length=divisor, kind=FLOAT64)
+    else:
+        kernel.put("i", "re")
+        kernel.put("i + plane", "im")
+    return kernel.finished()
+
+
+def _begin(kernel: OpKernel, kept: str = "length") -> None:
+    """A lane for each of the `kept` numbers of every signal; `plane` is where imaginary parts begin."""
+    text, x = kernel.text, kernel.operand(0)
     axis, size, length = _axis_and_length(kernel.elements, kernel.instruction)
-    half = op.inverse and op.onesided
-    inner = number(kernel.elements, 1)
+    inner, lines = number(kernel.elements, 1), number(kernel.elements, 1)
     for place, extent in enumerate(x.shape[:-1]):
         inner = text.let(f"{inner} * tl.where({axis} < {place}, {text.dim(extent)}, 1)")
-    kernel.items(product(result.shape[:-1]))
-    text.line(f"kept = {f'{length} // 2 + 1' if op.onesided and not op.inverse else length}")
-    text.line(f"taken = tl.minimum({size}, {f'{length} // 2 + 1' if half else length})")
-    # the axis at hand is one of three: what is before it, itself, and what is behind
-    text.line(f"within, k = i % {inner}, i // {inner} % tl.maximum(kept, 1)")
-    text.line(f"base = i // {inner} // tl.maximum(kept, 1) * {size} * {inner} + within")
-    kernel.zeros("re", "tl.float64")
-    kernel.zeros("im", "tl.float64")
-    text.line("turn = (i * 0).to(tl.int64)")
-    with text.block("for j in range(0, taken):"):
-        c, s = kernel.load_temporary(0, "2 * turn"), kernel.load_temporary(0, "2 * turn + 1")
-        text.line("turn = turn + k")
-        text.line(f"turn = tl.where(turn >= {length}, turn - {length}, turn)")
-        a = text.let(f"{kernel.load(0, f'(base + j * {inner}) * {parts}')}.to(tl.float64)")
-        b = "0.0"
-        if parts == 2:
-            b = text.let(f"{kernel.load(0, f'(base + j * {inner}) * {parts} + 1')}.to(tl.float64)")
-        if half:
-            # the half that is left out is the mirror image: all but the ends count twice
-            text.line(f"once = (j == 0) | (2 * j == {length})")
-            text.line(f"re = re + tl.where(once, {a} * {c}, 2.0 * ({a} * {c} + {b} * {s}))")
-        elif op.inverse:
-            text.line(f"re = re + ({a} * {c} + {b} * {s})")
-            text.line(f"im = im + ({b} * {c} - {a} * {s})")
-        else:
-            text.line(f"re = re + ({a} * {c} - {b} * {s})")
-            text.line(f"im = im + ({b} * {c} + {a} * {s})")
-    values = ["re"] if half else ["re", "im"]
-    for part, value in enumerate(values):
-        whole = f"({value} / {length})" if op.inverse else value
-        rounded = scalar.apply("convert", [whole], [FLOAT64], x.dtype.compute)
-        kernel.put(f"i * {len(values)} + {part}", text.let(rounded))
-    return kernel.finished()
+        lines = text.let(f"{lines} * tl.where({axis} == {place}, 1, {text.dim(extent)})")
+    most = most_numbers(kernel.module)
+    text.wide = text.wide or kernel.is_large((most, 2), FLOAT64)
+    kernel.items(most)
+    # nothing is divided by 0 where there are no numbers, and no lane is inside
+    for name, value in (("inner", inner), ("size", size), ("length", length)):
+        text.line(f"{name} = tl.maximum({value}, {0 if name == 'size' else 1}).to({text.index_type})")
+    text.line(f"kept = {kept}")
+    text.line(f"plane = ({lines} * length).to({text.index_type})")
+    text.line(f"inside = inside & (i < {lines} * kept) & ({length} > 0)")
+    text.derive("within", "i % inner", "i")

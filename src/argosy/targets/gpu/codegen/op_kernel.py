@@ -35,17 +35,18 @@ class OpKernel(KernelWriter):
         self.stored = tuple(results) or tuple(value.dtype for value in module.results)
         self._kinds = tuple(temporaries)
         self._count: DimLike = 1
+        self._lanes = BLOCK
 
-    def items(self, count: DimLike, name: str = "i") -> None:
-        """A lane for each of `count` items: `name` is its number; `inside` tells lanes that have one."""
-        self._count = count
-        self.text.root(name, f"{self.program()} * {BLOCK} + tl.arange(0, {BLOCK})")
+    def items(self, count: DimLike, name: str = "i", lanes: int = BLOCK) -> None:
+        """A lane for each of `count` items, `lanes` to a program: `name` is its number; `inside` tells who has one."""
+        self._count, self._lanes = count, lanes
+        self.text.root(name, f"{self.program()} * {lanes} + tl.arange(0, {lanes})")
         self.text.line(f"inside = {name} < {self.text.dim(count)}")
         self.elements.masks.append(("inside", self.text.roots[name]))
 
-    def finished(self) -> Kernel:
+    def finished(self, warps: int = 4) -> Kernel:
         """The kernel over the items that `items` counted."""
-        return self.kernel(Launch((ceildiv(self._count, BLOCK), 1, 1), 4), self.stored)
+        return self.kernel(Launch((ceildiv(self._count, self._lanes), 1, 1), warps), self.stored)
 
     def has(self, index: int) -> bool:
         """Whether operand `index` is given."""
@@ -82,6 +83,27 @@ class OpKernel(KernelWriter):
         masked = f", mask={mask}" if mask else ""
         stored = scalar.to_storage(self.stored[result], value)
         self.text.line(f"tl.store({self.result(result)} + {at}, {stored}{masked})")
+
+    def load_neighbours(self, pointer: str, kind: DType, at: str, count: int, mask: str = "inside") -> list[str]:
+        """Variables with 2 or 4 elements from `at` on, which each lane loads at once."""
+        text = self.text
+        where = f"{pointer} + ({at})[:, None] + tl.arange(0, {count})[None, :]"
+        whole = text.let(scalar.from_storage(kind, f"tl.load({where}, mask=({mask})[:, None], other=0)"))
+        names = [text.fresh("t") for _ in range(count)]
+        if count == 2:
+            text.line(f"{names[0]}, {names[1]} = tl.split({whole})")
+            return names
+        even, odd = text.fresh("t"), text.fresh("t")
+        text.line(f"{even}, {odd} = tl.split(tl.reshape({whole}, [{whole}.shape[0], 2, 2]))")
+        text.line(f"{names[0]}, {names[2]} = tl.split({even})")
+        text.line(f"{names[1]}, {names[3]} = tl.split({odd})")
+        return names
+
+    def put_pair(self, at: str, values: tuple[str, str], result: int = 0, mask: str = "inside") -> None:
+        """Store two blocks of the compute type into a result, side by side: each lane stores its two at once."""
+        pair = scalar.to_storage(self.stored[result], f"tl.join({values[0]}, {values[1]})")
+        where = f"{self.result(result)} + ({at})[:, None] + tl.arange(0, 2)[None, :]"
+        self.text.line(f"tl.store({where}, {pair}, mask=({mask})[:, None])")
 
     def dim(self, index: int, axis: int) -> str:
         """A dim of operand `index`, as Triton."""

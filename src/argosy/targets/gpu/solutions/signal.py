@@ -1,4 +1,4 @@
-"""Fourier transforms in stages, or by sums where the length depends on the run, and the matrix of the mel scale."""
+"""Fourier transforms in stages of the factors of their length, and the matrix of the mel scale."""
 
 from __future__ import annotations
 
@@ -6,12 +6,20 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from argosy.ir.dim import DimLike
-from argosy.ir.dtype import FLOAT64
+from argosy.ir.dtype import FLOAT64, INT64
 from argosy.ir.types import TensorType
 from argosy.ops.shapes import product
 from argosy.ops.signal import Fourier
-from argosy.targets.gpu.codegen.fourier import fourier_sizes, table_kernel, transform_kernel
-from argosy.targets.gpu.codegen.fourier_stages import RADIX, stage_kernel, stages_of, turns_kernel
+from argosy.targets.gpu.codegen.fourier import (
+    FACTORS,
+    factors_kernel,
+    fourier_sizes,
+    most_numbers,
+    read_kernel,
+    sums_kernel,
+    table_kernel,
+)
+from argosy.targets.gpu.codegen.fourier_stages import RADICES, stage_kernel, stages_of, turns_kernel
 from argosy.targets.gpu.codegen.mel import mel_kernel, mel_sizes
 from argosy.targets.gpu.lone_op import LoneOp
 from argosy.targets.gpu.solution import Problem, Steps, register_solution
@@ -24,15 +32,16 @@ __all__ = ["FourierStages", "FourierSums", "MelMatrix"]
 
 @register_solution
 class FourierStages(LoneOp):
-    """A kernel for each factor of a length that is known; the turns are made once, at load."""
+    """A kernel for each factor of a length that is known; the turns are made once, at load.
+
+    The first computes what is fused with the transform, such as the frames of a signal and their window, as it reads.
+    """
 
     name = "fourier stages"
     anchors: ClassVar = frozenset({"dft"})
     rank = 1
 
     def applies(self, problem: Problem) -> str:
-        if why := super().applies(problem):
-            return why
         dft = problem.anchor_instruction
         axis = known_axis(dft)
         if axis is None:
@@ -44,7 +53,7 @@ class FourierStages(LoneOp):
 
     def configs(self, problem: Problem) -> Sequence[int]:
         del problem
-        return (RADIX,)
+        return RADICES
 
     def lower(self, problem: Problem, config: int, steps: Steps) -> None:
         dft, module = problem.anchor_instruction, problem.module
@@ -59,28 +68,43 @@ class FourierStages(LoneOp):
         made = [steps.prepared(turns, [], TensorType(wide, (length, 2)))]
         for stage in stages_of(length, config):
             target = steps.result() if stage.last else steps.temporary(TensorType(wide, (lines, length, 2)))
-            self.call(problem, steps, stage_kernel(module, axis, stage), made, [target])
+            kernel = stage_kernel(module, axis, stage, problem.arch.wave_size)
+            self.call(problem, steps, kernel, made, [target])
             made = [made[0], target]
 
 
 @register_solution
 class FourierSums(LoneOp):
-    """A sum over the signal for each frequency, in float64."""
+    """Factors of the length that the run finds, and a stage of sums for each, in float64."""
 
     name = "fourier sums"
     anchors: ClassVar = frozenset({"dft"})
 
+    def applies(self, problem: Problem) -> str:
+        del problem
+        return ""
+
     def lower(self, problem: Problem, config: Any, steps: Steps) -> None:
         del config
         define_sizes(problem, steps, fourier_sizes)
-        dft = problem.anchor_instruction
+        dft, module = problem.anchor_instruction, problem.module
         # the length is not a dim of a one-sided result, but less than twice the longest of them
         longest: DimLike = 2
         for size in (*dft.result().shape, *present(dft, 0).shape):
             longest = 2 * size + longest
-        table = steps.temporary(TensorType(FLOAT64, (longest, 2)))
-        self.call(problem, steps, table_kernel(problem.module, longest), writes=[table])
-        self.call(problem, steps, transform_kernel(problem.module), [table])
+        table, factors = (
+            steps.temporary(TensorType(FLOAT64, (longest, 2))),
+            steps.temporary(TensorType(INT64, (FACTORS,))),
+        )
+        self.call(problem, steps, table_kernel(module, longest), writes=[table])
+        self.call(problem, steps, factors_kernel(module), writes=[factors])
+        kind = TensorType(FLOAT64, (2, most_numbers(module)))
+        held = steps.temporary(kind)
+        self.call(problem, steps, read_kernel(module), writes=[held])
+        for place in range(FACTORS):
+            target = steps.result() if place == FACTORS - 1 else steps.temporary(kind)
+            self.call(problem, steps, sums_kernel(module, place), [table, factors, held], [target])
+            held = target
 
 
 @register_solution
