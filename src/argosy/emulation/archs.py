@@ -7,7 +7,30 @@ from typing import Final, Literal
 
 from argosy.emulation.refusal import NotEmulated
 
-__all__ = ["GENERATIONS", "Generation", "emulated_reason", "generation"]
+__all__ = ["GENERATIONS", "Counters", "Generation", "emulated_reason", "generation"]
+
+
+@dataclass(frozen=True, slots=True)
+class Counters:
+    """The counters of outstanding memory instructions, by what raises them: vector memory, local memory, scalar loads.
+
+    `bits` gives where each lies in a wait that is written as a number: pieces of it, as lowest bit and size.
+    """
+
+    load: str
+    store: str
+    local: str
+    scalar: str
+    bits: tuple[tuple[str, tuple[tuple[int, int], ...]], ...] = ()
+
+    def wait(self, counter: str, most: int) -> str:
+        """The instruction that waits until a counter is at most so much."""
+        return f"s_waitcnt {counter}({most})" if self.bits else f"s_wait_{counter} {most:#x}"
+
+
+_ONE: Final = Counters("vmcnt", "vmcnt", "lgkmcnt", "lgkmcnt", (("vmcnt", ((0, 4), (14, 2))), ("lgkmcnt", ((8, 4),))))
+_STORES_APART: Final = Counters("vmcnt", "vscnt", "lgkmcnt", "lgkmcnt", (("vmcnt", ((10, 6),)), ("lgkmcnt", ((4, 6),))))
+_BY_KIND: Final = Counters("loadcnt", "storecnt", "dscnt", "kmcnt")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +47,11 @@ class Generation:
     fnuz: bool = False
     ids_in_traps: bool = False
     wmma: Literal["", "whole", "half"] = ""
+
+    @property
+    def counters(self) -> Counters:
+        """What counts its outstanding memory instructions."""
+        return _ONE if self.clears_halves else _BY_KIND if self.ids_in_traps else _STORES_APART
 
 
 GENERATIONS: Final = {

@@ -10,8 +10,9 @@ from typing import Any, Final, Literal
 from argosy.emulation.assembly import read_assembly
 from argosy.emulation.c_engine.build import engine_reason
 from argosy.emulation.c_engine.engine import EncodedKernel, run_encoded
+from argosy.emulation.checks.waits import find_missing_waits
 from argosy.emulation.decode import Program, decode
-from argosy.emulation.memory import Memory
+from argosy.emulation.memory import Fault, Memory
 from argosy.emulation.numpy_engine.engine import run_kernel
 from argosy.errors import EnvironmentError_
 
@@ -37,8 +38,15 @@ class Kernel:
 
 
 def make_kernel(text: str, engine: Engine = "") -> Kernel:
-    """Read a kernel's assembly text. Without a named engine, the one in C where it can be had. Raises NotEmulated."""
+    """Read a kernel's assembly text. Without a named engine, the one in C where it can be had.
+
+    Raises NotEmulated, and Fault for what the text alone shows to be wrong.
+    """
     program = decode(read_assembly(text))
+    found = find_missing_waits(program)
+    if found:
+        more = f" ({len(found) - 1} more such places)" if len(found) > 1 else ""
+        raise Fault(f"{found[0].what}{more}", where=found[0].where)
     if engine == "numpy":
         return Kernel(program)
     why = engine_reason()
