@@ -41,7 +41,7 @@ marks = [time.perf_counter()]
 mark = lambda: marks.append(time.perf_counter())
 import numpy as np, argosy
 from argosy.runtime.gpu.device import open_device
-from argosy.runtime.gpu.discovery import devices
+from argosy.drivers.discovery import devices
 mark()
 device = open_device(devices()[0])
 device.leave(device.enter())

@@ -262,8 +262,8 @@ class _Given:
 
 def _measured(given: _Given, file: zipfile.ZipFile, number: int) -> dict[str, Any]:
     """Times of one number, in µs."""
+    from argosy.drivers.discovery import devices  # noqa: PLC0415
     from argosy.runtime.gpu.device import open_device  # noqa: PLC0415
-    from argosy.runtime.gpu.discovery import devices  # noqa: PLC0415
     from argosy.runtime.gpu.executor import DeviceExecutor  # noqa: PLC0415
 
     plan = PLAN.from_msgpack(file.read(f"{number}.plan"), where=f"plan {number}")

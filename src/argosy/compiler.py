@@ -126,15 +126,31 @@ def _named(part: str | Target) -> Sequence[Target]:
     """The targets that one name means; a target means itself."""
     if isinstance(part, Target):
         return (part,)
-    return (_native(),) if part.strip() == "native" else find_archs(part.strip())
+    return tuple(_native()) if part.strip() == "native" else find_archs(part.strip())
 
 
-def _native() -> Target:
-    """The best target for this machine: its CPU level where the compiler for it is installed, else the reference."""
+def _native() -> Iterator[Target]:
+    """What this machine runs best: each GPU that its drivers report, then its CPU level.
+
+    What the compiler is not installed for is left out, and said; without any the reference remains.
+    """
+    from argosy.drivers.discovery import devices  # noqa: PLC0415 - nothing else here asks the machine
+
+    for info in devices():
+        if info.problem:
+            log.warning("%s gets no code: %s", info.name, info.problem)
+        elif importlib.util.find_spec("triton") is None:
+            log.warning("the package triton (extra gpu) is not installed: %s gets no code", info.name)
+        else:
+            try:
+                yield from find_archs(info.arch)
+            except UsageError as error:
+                log.warning("%s gets no code: %s", info.name, error.what)
     if importlib.util.find_spec("ziglang") is None:
-        log.warning("the package ziglang (extra cpu) is not installed: the artifact runs on ref")
-        return find_arch("ref")
-    return find_arch("cpu")
+        log.warning("the package ziglang (extra cpu) is not installed: on its CPU the artifact runs on ref")
+        yield find_arch("ref")
+    else:
+        yield find_arch("cpu")
 
 
 def compile_program(

@@ -17,13 +17,13 @@ from argosy.cli.options.compile import compile_options, targets
 from argosy.cli.respell import respell
 from argosy.cli.verb import VERBS
 from argosy.compiler import compile_program
+from argosy.drivers.discovery import DeviceInfo
 from argosy.errors import ArgosyError
 from argosy.ir import Builder, Program
 from argosy.ops.strings import StringConcat
 from argosy.options import CompileOptions
 from argosy.runtime.gpu import fitting
 from argosy.runtime.gpu.device import DeviceMemoryError
-from argosy.runtime.gpu.discovery import DeviceInfo
 from argosy.runtime.selection import judge
 from argosy.targets.base import find_arch
 from argosy.targets.gpu.arch import find_gpu

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Final
 
 import argosy
+from argosy.drivers.discovery import devices
 from argosy.errors import DeviceError
-from argosy.runtime.gpu.discovery import devices
 from tests.conformance.judge import explain
 from tests.hardware.pack_checks import SQUARES
 from tests.hardware.packs import Packs

@@ -8,10 +8,10 @@ from ctypes import byref, c_size_t
 from dataclasses import dataclass
 from typing import Final
 
+from argosy.drivers.api import Api
+from argosy.drivers.discovery import devices, driver
 from argosy.errors import DeviceError
-from argosy.runtime.gpu.api import Api
 from argosy.runtime.gpu.device import Device, open_device
-from argosy.runtime.gpu.discovery import devices, driver
 
 __all__ = ["DeviceMemory"]
 

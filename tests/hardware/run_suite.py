@@ -24,7 +24,7 @@ import numpy as np
 import onnx
 
 import argosy
-from argosy.runtime.gpu.discovery import devices, driver_words
+from argosy.drivers.discovery import devices, driver_words
 from tests.conformance.cases import Case
 from tests.conformance.judge import Outcome, judge, shorten
 from tests.conformance.pool import run_cases

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 import argosy
 from argosy.comparison import AllClose, compare
+from argosy.drivers.api import DriverError
 from argosy.errors import DeviceError
-from argosy.runtime.gpu.api import DriverError
 from argosy.runtime.gpu.device import DeviceMemoryError
 from tests.conformance.judge import explain
 from tests.hardware.device_memory import DeviceMemory

@@ -53,7 +53,7 @@ def _version(package: str) -> str:
 
 
 def _driver(kind: str, device: str) -> str:
-    from argosy.runtime.gpu.discovery import driver
+    from argosy.drivers.discovery import driver
 
     found = driver(kind)
     kernel = "present" if Path(device).exists() else "absent"
@@ -62,7 +62,7 @@ def _driver(kind: str, device: str) -> str:
 
 def _gpus() -> dict[str, str]:
     """Every GPU that the drivers report, by what `--device` takes."""
-    from argosy.runtime.gpu.discovery import devices, driver_words
+    from argosy.drivers.discovery import devices, driver_words
 
     return {
         f"{info.kind}:{info.index}": f"{info.name}, {info.arch}, {info.units} compute units, {info.memory >> 20} MiB, "

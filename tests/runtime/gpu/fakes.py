@@ -31,9 +31,9 @@ from argosy.artifact.plan import (
     Size,
 )
 from argosy.artifact.plan_check import check_plan
+from argosy.drivers import discovery
 from argosy.ir.literal import Literal
 from argosy.runtime.gpu import device as device_module
-from argosy.runtime.gpu import discovery
 from argosy.runtime.gpu.executor import DeviceExecutor
 from tests.runtime.gpu.headers import FLAGS, zig_cc
 

@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 from argosy.artifact.plan import StraightBlock
+from argosy.drivers.discovery import devices
 from argosy.errors import UsageError
 from argosy.runtime.gpu import dlpack
 from argosy.runtime.gpu.array import DeviceArray, device_array
 from argosy.runtime.gpu.device import open_device
-from argosy.runtime.gpu.discovery import devices
 from argosy.runtime.session import Session
 from tests.runtime.gpu.fakes import KINDS, Fake, artifact, faked, given, launch, numbers, plan, planned
 

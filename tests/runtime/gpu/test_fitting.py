@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,12 @@ import pytest
 from argosy.artifact.manifest import Requirements
 from argosy.artifact.plan import StraightBlock
 from argosy.cli.machine import describe_machine
+from argosy.compiler import resolve_targets
+from argosy.drivers import topology
+from argosy.drivers.discovery import devices, driver_words
 from argosy.errors import DeviceError
-from argosy.runtime.gpu import topology
-from argosy.runtime.gpu.discovery import devices, driver_words
 from argosy.runtime.session import Session
+from argosy.targets.base import find_arch
 from tests.runtime.gpu.fakes import Fake, artifact, faked, given, launch, numbers, plan, planned
 
 RECORD = plan(
@@ -131,3 +134,25 @@ def test_driver_versions_in_words() -> None:
     assert driver_words("cuda", 13000) == "13.0"
     assert driver_words("cuda", 12090) == "12.9"
     assert driver_words("hip", 70125424) == "7.1"
+
+
+def test_native_means_every_gpu_that_the_drivers_report(hip: Fake, caplog: pytest.LogCaptureFixture) -> None:
+    for index, arch in enumerate(("gfx1100", "gfx942", "gfx1100", "gfx803")):
+        hip.device(index, arch, f"0000:0{index}:00.0")
+    meant = [target.arch for target in resolve_targets(["native"])]
+    assert meant[:2] == ["gfx1100", "gfx942"]
+    assert len(meant) == 3
+    assert meant[2] == find_arch("cpu").arch
+    (told,) = (record.message for record in caplog.records)
+    assert told.startswith("Fake 3 gets no code: gfx803 can't be compiled for")
+
+
+def test_native_leaves_out_what_the_compiler_is_not_installed_for(
+    hip: Fake, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hip.device(0, "gfx942", "0000:01:00.0")
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
+    assert [target.arch for target in resolve_targets(["native"])] == ["ref"]
+    gpu, cpu = (record.message for record in caplog.records)
+    assert "triton (extra gpu)" in gpu
+    assert "ziglang (extra cpu)" in cpu

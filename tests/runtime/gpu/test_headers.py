@@ -6,7 +6,7 @@ import ctypes
 
 import pytest
 
-from argosy.runtime.gpu import api
+from argosy.drivers import api
 from tests.runtime.gpu.headers import numbers, signatures
 
 KINDS = ("cuda", "hip")

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from argosy.artifact.plan import PlanRecord, StraightBlock
+from argosy.drivers.discovery import devices
 from argosy.errors import DeviceError, UsageError
 from argosy.runtime.gpu.array import DeviceArray
 from argosy.runtime.gpu.device import open_device
-from argosy.runtime.gpu.discovery import devices
 from argosy.runtime.session import Session
 from tests.runtime.gpu.fakes import KINDS, Fake, artifact, faked, given, launch, numbers, plan, planned
 

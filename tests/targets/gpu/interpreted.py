@@ -22,12 +22,12 @@ from numpy.typing import NDArray
 import argosy
 from argosy.artifact.decode import Decoder, decode_symbols
 from argosy.artifact.plan import TensorMapArgument
+from argosy.drivers.discovery import DeviceInfo
 from argosy.ir.op import Env
 from argosy.ir.program import Program
 from argosy.options import CompileOptions
 from argosy.passes.manager import PassManager
 from argosy.runtime.gpu.device import DeviceMemoryError
-from argosy.runtime.gpu.discovery import DeviceInfo
 from argosy.runtime.gpu.executor import DeviceExecutor
 from argosy.runtime.memory import address_of
 from argosy.targets.gpu import variant

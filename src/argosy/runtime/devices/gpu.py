@@ -9,9 +9,9 @@ from argosy.artifact.artifact import Artifact
 from argosy.artifact.decode import Decoder, decode_symbols
 from argosy.artifact.manifest import VariantRecord
 from argosy.artifact.plan import PlanRecord
+from argosy.drivers.discovery import DeviceInfo
 from argosy.errors import DeviceError
 from argosy.runtime.gpu.device import Device, open_device
-from argosy.runtime.gpu.discovery import DeviceInfo
 from argosy.runtime.gpu.executor import DeviceExecutor
 from argosy.runtime.gpu.families import EMULATED
 from argosy.runtime.gpu.fitting import fit

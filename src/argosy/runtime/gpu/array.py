@@ -9,11 +9,11 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from argosy.drivers.discovery import devices
 from argosy.errors import UsageError
 from argosy.runtime.dense import DenseArray
 from argosy.runtime.gpu import dlpack
 from argosy.runtime.gpu.device import Device, open_device
-from argosy.runtime.gpu.discovery import devices
 from argosy.runtime.gpu.dlpack_exchange import exchange_of
 
 __all__ = ["DeviceArray", "device_array", "follow"]

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argosy.artifact.plan import TensorMapArgument
+from argosy.drivers.api import PROGRAMMATIC, SHORTAGE_HINT, Api, DriverError, LaunchAttribute, LaunchConfig
+from argosy.drivers.discovery import DeviceInfo, driver
 from argosy.errors import DeviceError
 from argosy.runtime.forking import survive_forks
-from argosy.runtime.gpu.api import PROGRAMMATIC, SHORTAGE_HINT, Api, DriverError, LaunchAttribute, LaunchConfig
-from argosy.runtime.gpu.discovery import DeviceInfo, driver
 from argosy.runtime.gpu.tensor_maps import encoded_map
 from argosy.runtime.memory import address_of
 

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argosy.artifact.plan import TensorMapArgument
+from argosy.drivers.discovery import DeviceInfo
 from argosy.emulation.kernel import Kernel, make_kernel
 from argosy.emulation.memory import Memory
 from argosy.errors import ArtifactError, DeviceError
-from argosy.runtime.gpu.discovery import DeviceInfo
 from argosy.runtime.memory import address_of
 
 __all__ = ["EmulatedDevice"]

@@ -20,13 +20,13 @@ from argosy.artifact.arena import place
 from argosy.artifact.decode import Decoder, decode_symbols
 from argosy.artifact.lifetimes import lifetimes
 from argosy.artifact.plan import Block, CheckStep, LaunchStep, PlanRecord, steps_in
+from argosy.drivers.api import DriverError
 from argosy.errors import DeviceError, UsageError
 from argosy.ir.interpreter import Observer, bind_symbols
 from argosy.ir.op import Env
 from argosy.ir.types import type_symbols
 from argosy.runtime.buffers import BufferTable, Sizes
 from argosy.runtime.demands import check_demands
-from argosy.runtime.gpu.api import DriverError
 from argosy.runtime.gpu.array import DeviceArray, follow
 from argosy.runtime.gpu.device import Device, DeviceMemoryError
 from argosy.runtime.gpu.faults import may_fail

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from argosy.artifact.manifest import Requirements, VariantRecord
+from argosy.drivers.discovery import DeviceInfo, devices, driver, driver_words
 from argosy.emulation.archs import emulated_reason
-from argosy.runtime.gpu.discovery import DeviceInfo, devices, driver, driver_words
 from argosy.runtime.gpu.families import EMULATED, GPU_FAMILIES
 
 __all__ = ["Fit", "emulated_info", "fit"]

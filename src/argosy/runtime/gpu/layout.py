@@ -24,9 +24,9 @@ from argosy.artifact.plan import (
     ScratchArgument,
     TensorMapArgument,
 )
+from argosy.drivers.api import DriverError
 from argosy.errors import ArtifactError, DeviceError
 from argosy.runtime.buffers import BufferTable
-from argosy.runtime.gpu.api import DriverError
 from argosy.runtime.gpu.faults import FaultWords
 from argosy.runtime.gpu.staged import Staging
 from argosy.runtime.gpu.store import DeviceStore

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argosy.artifact.plan import TensorMapArgument
+from argosy.drivers.discovery import DeviceInfo
 from argosy.errors import DeviceError
 from argosy.runtime.gpu.device import Device, DeviceMemoryError
-from argosy.runtime.gpu.discovery import DeviceInfo
 from argosy.runtime.memory import address_of
 
 __all__ = ["DeviceStore"]

@@ -12,8 +12,8 @@ from typing import Final
 import numpy as np
 
 from argosy.artifact.plan import TensorMapArgument
+from argosy.drivers.api import Api
 from argosy.errors import DeviceError
-from argosy.runtime.gpu.api import Api
 from argosy.runtime.memory import address_of
 
 __all__ = ["encoded_map"]

@@ -12,9 +12,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
+from argosy.drivers.api import ARCH_BYTES, ARCH_PLACE, ATTRIBUTES, PROPERTIES_BYTES, Api, DriverError
+from argosy.drivers.topology import kfd_nodes
 from argosy.options import rocm_folder
-from argosy.runtime.gpu.api import ARCH_BYTES, ARCH_PLACE, ATTRIBUTES, PROPERTIES_BYTES, Api, DriverError
-from argosy.runtime.gpu.topology import kfd_nodes
 
 __all__ = ["DeviceInfo", "Driver", "devices", "driver", "driver_words"]
 

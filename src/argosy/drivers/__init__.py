@@ -1,0 +1,1 @@
+"""Drivers of GPUs: their libraries, and the devices that they report."""
