@@ -34,8 +34,8 @@ _MEMORY: Final = 8 << 30
 _LEAST: Final = 1 << 30
 """Bytes of address space without which a worker does not get through large kernels."""
 _SECONDS: Final = 120.0
-_KERNELS: Final = 200
-"""Kernels after which a process ends: each leaves about 2 MB."""
+_PER_KERNEL: Final = 5 << 20
+"""Bytes of its bound for each kernel that a process makes before it ends: each leaves about 2 MB."""
 _BACKENDS: Final = ("cuda", "hip")
 
 
@@ -107,7 +107,7 @@ class TritonCrew:
             answer, lives = worker.ask(job)
         if lives:
             worker.answered += 1
-        if lives and worker.answered < _KERNELS:
+        if lives and worker.answered < self._limits.memory // _PER_KERNEL:
             with self._lock:
                 self._idle[job["backend"]].append(worker)
         else:

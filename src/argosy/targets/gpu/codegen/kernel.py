@@ -21,9 +21,9 @@ from argosy.targets.gpu.codegen.tensor_map import TensorMap
 from argosy.targets.gpu.codegen.text import TritonText
 from argosy.toolchains.triton import TritonSource
 
-__all__ = ["Kernel", "KernelWriter", "Launch"]
+__all__ = ["WAIT", "Kernel", "KernelWriter", "Launch"]
 
-_WAIT = "gdc.gdc_wait()"
+WAIT = "gdc.gdc_wait()"
 _RELEASE = "gdc.gdc_launch_dependents()"
 _ENTRY = "ARGOSY_ENTRY"
 """Stands for the kernel's name in its text; the name ends in a hash of the text, so equal kernels are one."""
@@ -75,11 +75,11 @@ class Kernel:
     @property
     def is_programmatic(self) -> bool:
         """Whether the kernel may start before the one before it has ended."""
-        return _WAIT in self.text
+        return WAIT in self.text
 
     def early(self, weights: Sequence[bool]) -> Kernel:
         """The kernel with what needs only weights in front of its wait, as far as its lines go straight."""
-        head, _, body = self.text.partition(f"    {_WAIT}\n")
+        head, _, body = self.text.partition(f"    {WAIT}\n")
         lines = body.splitlines(keepends=True)
         names = [found[1] if (found := _ASSIGNED.match(line)) else "" for line in lines]
         waiting = {f"p{place}" for place in range(len(self.pointers)) if place >= len(weights) or not weights[place]}
@@ -95,11 +95,11 @@ class Kernel:
                 then.append(line)
             else:
                 first.append(line)
-        return replace(self, text="".join((head, *first, f"    {_WAIT}\n", *then)))
+        return replace(self, text="".join((head, *first, f"    {WAIT}\n", *then)))
 
     def serial(self) -> Kernel:
         """The kernel for devices on which each starts when the one before it has ended."""
-        kept = [line for line in self.text.splitlines(keepends=True) if line.strip() not in (_WAIT, _RELEASE)]
+        kept = [line for line in self.text.splitlines(keepends=True) if line.strip() not in (WAIT, _RELEASE)]
         return replace(self, text="".join(kept))
 
     @property
@@ -196,7 +196,7 @@ class KernelWriter:
 
     def wait(self, mark: int) -> None:
         """From this place on the kernel may touch what earlier kernels do; without one, from its beginning on."""
-        self.text.insert(mark, [_WAIT])
+        self.text.insert(mark, [WAIT])
         self._waits = True
 
     def release(self) -> None:

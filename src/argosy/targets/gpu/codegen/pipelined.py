@@ -7,6 +7,9 @@ language of layouts. Source: V. Thakkar et al., CUTLASS 3, "Efficient GEMM in CU
 Steps lie in a ring in shared memory. `full` and `empty` say of each place of the ring that it was filled, or read;
 `turns` that the other group has multiplied its tile: a group must not wait for steps of its own before, as a barrier
 tells only its last phase from the one before.
+
+All groups wait for the kernel in front, which may still read where results go. None lets the next kernel start early:
+that would wait where this one has all shared memory.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from argosy.targets.gpu.codegen import scalar
-from argosy.targets.gpu.codegen.kernel import Kernel, KernelWriter, Launch
+from argosy.targets.gpu.codegen.kernel import WAIT, Kernel, KernelWriter, Launch
 from argosy.targets.gpu.codegen.prelude import prelude_for
 from argosy.targets.gpu.codegen.tensor_map import TensorMap
 from argosy.targets.lowering.accesses import DeclinedError
@@ -58,6 +61,7 @@ class PipelinedTile:
 _LOAD: Final = """\
 @triton.jit
 def load_tiles({maps}, a_ring, {rings}, full, empty):
+    {wait}
     slot = 0
     phase = 1
     for tile in range(tl.program_id(0), {tiles}, {programs}):
@@ -76,6 +80,7 @@ def load_tiles({maps}, a_ring, {rings}, full, empty):
 _MULTIPLY: Final = """\
 @triton.jit
 def multiply_tiles(OWN: tl.constexpr, {given}):
+    {wait}
     at = OWN * {steps}
     turn = 1 - OWN
     seen = 0
@@ -181,7 +186,7 @@ def pipelined_kernel(
     width = kinds[left[0].pointer].bits // 8
     first = [f"across * {tile.columns} + {place}" for place in places]
     words = {
-        "maps": names, "pointers": pointers, "rings": rings,
+        "wait": WAIT, "maps": names, "pointers": pointers, "rings": rings,
         "given": ", ".join([names, pointers, "a_ring", rings, "full, empty, turns, ready", *rooms]),
         "tiles": tiles, "programs": min(programs, tiles), "pairs": 2 * min(programs, tiles), "across": across,
         "steps": steps, "stages": tile.stages, "high": tile.rows, "deep": DEEP, "warps": _WARPS,
