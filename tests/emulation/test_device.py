@@ -18,12 +18,11 @@ from argosy.emulation.memory import Fault, Memory
 from argosy.emulation.refusal import NotEmulated
 from argosy.errors import ArtifactError, DeviceError
 from benchmarks.models import catalog
+from tests.emulation.text import ENGINES, kernel_text, run
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("triton") is None, reason="the package triton (extra gpu) is not installed"
 )
-
-ENGINES = ["numpy", pytest.param("c", marks=pytest.mark.skipif(bool(engine_reason()), reason=engine_reason()))]
 
 
 @lru_cache(maxsize=8)
@@ -39,6 +38,10 @@ def compiled(model: str, arch: str, precision: str = "fp16") -> bytes:
         ("decoder_small", "gfx1201", "fp32"),
         ("lstm_small", "gfx90a", "fp32"),
         ("vit_small", "gfx1151", "fp16"),
+        ("vit_small", "gfx950", "fp16"),
+        ("decoder_small", "gfx950", "fp32"),
+        ("resnet_small", "gfx1250", "fp16"),
+        ("mobilenet_small", "gfx1250", "fp32"),
     ],
 )
 def test_models_agree(model: str, arch: str, precision: str) -> None:
@@ -54,42 +57,6 @@ def test_only_what_is_asked_for_is_emulated() -> None:
     artifact = compiled("bert_small", "gfx942")
     with pytest.raises(DeviceError, match="it is for gfx942, gfx1100 is to be emulated"):
         argosy.Session(artifact, device="emulated:gfx1100")
-
-
-KERNEL = """
-\t.amdgcn_target "amdgpu9.42-amd-amdhsa-unknown-gfx942"
-\t.text
-copy:
-\ts_load_dwordx4 s[4:7], s[0:1], 0x0
-\tv_lshlrev_b32_e32 v1, 2, v0
-\ts_waitcnt lgkmcnt(0)
-{body}
-\ts_endpgm
-\t.section\t.rodata
-\t.amdhsa_kernel copy
-\t\t.amdhsa_user_sgpr_count 2
-\t\t.amdhsa_user_sgpr_kernarg_segment_ptr 1
-\t\t.amdhsa_system_sgpr_workgroup_id_x 1
-\t\t.amdhsa_next_free_vgpr 8
-\t\t.amdhsa_group_segment_fixed_size 256
-\t.end_amdhsa_kernel
-\t.amdgpu_metadata
-    .wavefront_size: 64
-\t.end_amdgpu_metadata
-"""
-
-
-def run(body: str, engine: Any, values: np.ndarray, room: int) -> np.ndarray:
-    """Run lines of text on 64 lanes: s[4:5] points to the values, s[6:7] to `room` bytes that are given back."""
-    kernel = make_kernel(KERNEL.format(body="\n".join(f"\t{line}" for line in body.splitlines())), engine)
-    memory = Memory()
-    source, target, kernarg = memory.allocate(values.nbytes), memory.allocate(room), memory.allocate(16)
-    memory.block(source, values.nbytes)[:] = values.view(np.uint8)  # type: ignore[index]
-    memory.block(kernarg, 16)[:] = np.array([source, target], np.uint64).view(np.uint8)  # type: ignore[index]
-    kernel.run(memory, kernarg, (1, 1, 1), 64, 0)
-    found = memory.block(target, room)
-    assert found is not None
-    return found.copy()
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -115,7 +82,7 @@ def test_what_lies_out_of_bounds_is_found(line: str, told: str, engine: Any) -> 
     with pytest.raises(Fault, match=told) as caught:
         run(line, engine, np.arange(64, dtype=np.uint32), 256)
     assert line in str(caught.value)
-    assert "copy, line" in str(caught.value)
+    assert "test, line" in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -129,7 +96,7 @@ def test_what_lies_out_of_bounds_is_found(line: str, told: str, engine: Any) -> 
 )
 def test_what_is_not_known_is_refused(line: str, told: str) -> None:
     with pytest.raises(NotEmulated, match=told) as caught:
-        decode(read_assembly(KERNEL.format(body=f"\t{line}")))
+        decode(read_assembly(kernel_text(line)))
     assert line in str(caught.value)
 
 
@@ -173,8 +140,7 @@ def test_a_missing_barrier_is_found(barrier: bool) -> None:
         "s_waitcnt lgkmcnt(0)",
         "global_store_dword v1, v4, s[6:7]",
     ]
-    text = KERNEL.format(body="\n".join(f"\t{line}" for line in lines)).replace("fixed_size 256", "fixed_size 512")
-    kernel, memory, values = make_kernel(text, "c"), Memory(), np.arange(128, dtype=np.uint32)
+    kernel, memory, values = make_kernel(kernel_text(lines, local=512), "c"), Memory(), np.arange(128, dtype=np.uint32)
     source, target, kernarg = memory.allocate(512), memory.allocate(512), memory.allocate(16)
     memory.block(source, 512)[:] = values.view(np.uint8)  # type: ignore[index]
     memory.block(kernarg, 16)[:] = np.array([source, target], np.uint64).view(np.uint8)  # type: ignore[index]

@@ -42,6 +42,7 @@ STORE = "global_store_dword v[8:9], v{0}, off"
 USE = "v_add_f32_e32 v20, v{0}, v{0}"
 LDS = "ds_read_b32 v{0}, v10"
 BOTH = ("global_load_b32 v1, v[8:9], off", "ds_load_b32 v2, v10")
+COPY = "global_load_async_to_lds_b32 v10, v[8:9], off"
 LDS_STORE = "ds_write_b32 v10, v11"
 
 
@@ -96,6 +97,12 @@ def use(register: int) -> str:
         ("gfx942", ["global_load_dwordx4 v[0:3], v[8:9], off", STORE.format(2)], "vmcnt(0)"),
         ("gfx942", ["global_load_dwordx2 v[8:9], v[4:5], off", load(1)], "vmcnt(0)"),
         ("gfx942", ["ds_bpermute_b32 v1, v2, v3", use(1)], "lgkmcnt(0)"),
+        # Copies into local memory count with loads on gfx9, apart from them on gfx1250.
+        ("gfx950", [load(1), "global_load_lds_dword v10, s[0:1]", "s_waitcnt vmcnt(1)", use(1)], ""),
+        ("gfx950", ["global_load_lds_dword v10, s[0:1]", load(1), "s_waitcnt vmcnt(1)", use(1)], "vmcnt(0)"),
+        ("gfx950", ["ds_read_b64_tr_b16 v[0:1], v10", use(1)], "lgkmcnt(0)"),
+        ("gfx1250", [BOTH[0], COPY, "s_wait_loadcnt 0x1", use(1)], "loadcnt 0x0"),
+        ("gfx1250", [BOTH[0], COPY, "s_wait_loadcnt 0x0", use(1)], ""),
         # Barriers.
         ("gfx942", [LDS_STORE, "s_barrier"], "lgkmcnt(0)"),
         ("gfx942", [LDS_STORE, LDS.format(1), "s_waitcnt lgkmcnt(1)", "s_barrier"], ""),

@@ -39,14 +39,17 @@ class Generation:
 
     `clears_halves`: most 16-bit results clear the other half of their register. `fnuz`: 8-bit floats have no -0 and no
     infinity. `ids_in_traps`: a workgroup finds its numbers in trap registers. `wmma` says which part of the rows of a
-    factor each half of a wave holds in matrix instructions over 32 lanes; empty where there are none.
+    factor each half of a wave holds in matrix instructions over 32 lanes: the whole, its half, or every second run;
+    empty where there are none. `wide_resources`: those of buffers have 57 bits of address and 45 of size, where others
+    have 48 and 32.
     """
 
     document: str
     clears_halves: bool = False
     fnuz: bool = False
     ids_in_traps: bool = False
-    wmma: Literal["", "whole", "half"] = ""
+    wmma: Literal["", "whole", "half", "runs"] = ""
+    wide_resources: bool = False
 
     @property
     def counters(self) -> Counters:
@@ -57,9 +60,16 @@ class Generation:
 GENERATIONS: Final = {
     "gfx90a": Generation("AMD Instinct MI200 (CDNA2) Instruction Set Architecture", clears_halves=True),
     "gfx942": Generation("AMD Instinct MI300 (CDNA3) Instruction Set Architecture", clears_halves=True, fnuz=True),
+    "gfx950": Generation("AMD Instinct CDNA4 Instruction Set Architecture", clears_halves=True),
     "gfx1100": Generation("RDNA3 Instruction Set Architecture", wmma="whole"),
     "gfx1151": Generation("RDNA3.5 Instruction Set Architecture", wmma="whole"),
     "gfx1201": Generation("RDNA4 Instruction Set Architecture", ids_in_traps=True, wmma="half"),
+    "gfx1250": Generation(
+        "RDNA4 Instruction Set Architecture, LLVM's AMDGPU backend and rocjitsu",
+        ids_in_traps=True,
+        wmma="runs",
+        wide_resources=True,
+    ),
 }
 
 

@@ -11,6 +11,7 @@ from argosy.emulation.archs import generation
 from argosy.emulation.assembly import Listing, Statement
 from argosy.emulation.matrix import MatrixShape, find_matrix
 from argosy.emulation.memory_forms import MemoryForm, find_memory_form
+from argosy.emulation.modifiers import picks
 from argosy.emulation.operands import VCC, Operand, read_operand
 from argosy.emulation.refusal import NotEmulated
 from argosy.emulation.semantics import load_semantics
@@ -28,6 +29,12 @@ NOTHING: Final = re.compile(
     r"(buffer|global)_(inv|wb|gl0_inv|gl1_inv|wbl2|wbinvl1|prefetch)|v_nop|s_set_gpr_idx_off|s_monitor_sleep"
 )
 """Waits, hints and cache control: all is done in order here."""
+_IDLE_MODE: Final = re.compile(
+    r"hwreg\(HW_REG_(WAVE_SCHED_MODE,.*\) .*|WAVE_MODE, 25, 1\) .*|(WAVE_)?MODE, [02], 2\) 0)"
+)
+"""Modes that change no result: how instructions are scheduled, which are done again after a page fault, and rounding to
+nearest, which is that of all kernels.
+"""
 FLOW: Final = frozenset({
     "s_branch", "s_cbranch_scc0", "s_cbranch_scc1", "s_cbranch_vccz", "s_cbranch_vccnz", "s_cbranch_execz",
     "s_cbranch_execnz", "s_endpgm", "s_barrier", "s_barrier_wait", "s_setreg_imm32_b32", "s_setreg_b32", "s_getreg_b32",
@@ -104,7 +111,7 @@ def _instruction(place: int, statement: Statement, listing: Listing) -> Instruct
 
 def _one(place: int, statement: Statement, listing: Listing) -> Instruction:
     name = plain_name(statement.mnemonic)
-    if NOTHING.match(name):
+    if NOTHING.match(name) or (name == "s_setreg_imm32_b32" and _IDLE_MODE.fullmatch(" ".join(statement.operands))):
         return Instruction(place, "nothing", statement)
     if name in FLOW:
         return _flow(place, name, statement, listing)
@@ -112,18 +119,39 @@ def _one(place: int, statement: Statement, listing: Listing) -> Instruction:
     modifiers = statement.modifiers
     if statement.mnemonic.endswith("_sdwa") or "_dpp" in statement.mnemonic:
         modifiers = {**modifiers, ("sdwa" if statement.mnemonic.endswith("_sdwa") else "dpp"): ""}
+    form = find_memory_form(name)
+    if form is not None and form.space == "buffer":
+        form = replace(form, wide=generation(listing.arch).wide_resources)
+        if "lds" in modifiers and not (form.store or form.atomic):
+            form = replace(form, into="m0")
+            modifiers = {key: text for key, text in modifiers.items() if key != "lds"}
+    formats = (0, 0)
+    if name.endswith("_f8f6f4"):
+        # What elsewhere are permutations of lanes here are the types of the factors.
+        formats = (int(modifiers.get("cbsz", "0")), int(modifiers.get("blgp", "0")))
+        modifiers = {key: text for key, text in modifiers.items() if key not in ("cbsz", "blgp")}
     for modifier in modifiers:
         if modifier not in KNOWN:
             raise NotEmulated(f"the modifier {modifier}")
     if name in LANES:
         return Instruction(place, name, statement, operands[:1], operands[1:], modifiers)
-    form = find_memory_form(name)
     if form is not None:
         return Instruction(place, name, statement, (), operands, modifiers, memory=form)
-    shape = find_matrix(name, generation(listing.arch))
+    shape = find_matrix(name, generation(listing.arch), formats)
     if shape is not None:
+        _check_matrix(shape, operands, modifiers)
         return Instruction(place, name, statement, operands[:1], operands[1:], modifiers, matrix=shape)
     return _computing(place, name, statement, operands, modifiers, listing)
+
+
+def _check_matrix(shape: MatrixShape, operands: tuple[Operand, ...], modifiers: Mapping[str, str]) -> None:
+    """Refuse what a matrix instruction is asked for beyond its product. Raises NotEmulated."""
+    signs = "neg_lo" in modifiers and not (shape.a.kind == "iu8" and picks(modifiers, "neg_lo", 2, 0) == 0)
+    for name in ("cbsz", "abid", "blgp", "neg_hi", *(() if shape.scaled else ("op_sel",)), *(("neg_lo",) * signs)):
+        if name in modifiers:
+            raise NotEmulated(f"{name} of a matrix instruction")
+    if len(operands) != (6 if shape.scaled else 4) or any(each.kind not in "va" for each in operands[4:]):
+        raise NotEmulated(f"{shape.name} of these operands")
 
 
 def plain_name(mnemonic: str) -> str:

@@ -6,9 +6,14 @@ import re
 from dataclasses import dataclass
 from typing import Final, Literal
 
-__all__ = ["MemoryForm", "Space", "find_memory_form"]
+from argosy.emulation.exchanges import Exchange
+
+__all__ = ["M0_ADDRESS", "IntoLocal", "MemoryForm", "Space", "find_memory_form"]
 
 Space = Literal["global", "buffer", "scratch", "lds", "scalar"]
+IntoLocal = Literal["", "m0", "lanes"]
+M0_ADDRESS: Final = 0x3FFFC
+"""Bits of M0 that are an address in local memory, for loads that end there: whole dwords."""
 
 _SPACES: Final[dict[str, Space]] = {
     "global": "global", "flat": "global", "buffer": "buffer", "scratch": "scratch", "ds": "lds", "s": "scalar",
@@ -26,6 +31,18 @@ _PLAIN: Final = re.compile(
     r"(?P<two>2st64|2addr_stride64|2|_2addr_stride64|_2addr)?_(?P<before>d16_hi_|d16_)?(?P<size>[a-z]+\d*(?:x\d+)?)"
     r"(?P<after>_d16_hi|_d16)?$"
 )
+_INTO_LOCAL: Final = re.compile(
+    r"^global_load_(?:lds_(?P<wave>dword(?:x[34])?|[us]byte|[us]short)|async_to_lds_(?P<lanes>b(?:8|32|64|128)))$"
+)
+_EXCHANGES: Final[dict[str, tuple[Space, int, Exchange]]] = {
+    "ds_read_b64_tr_b4": ("lds", 64, Exchange("columns", 4)),
+    "ds_read_b64_tr_b8": ("lds", 64, Exchange("columns", 8)),
+    "ds_read_b64_tr_b16": ("lds", 64, Exchange("columns", 16)),
+    "ds_load_tr8_b64": ("lds", 64, Exchange("halves", 8)),
+    "ds_load_tr16_b128": ("lds", 128, Exchange("squares", 16)),
+    "global_load_tr8_b64": ("global", 64, Exchange("halves", 8)),
+    "global_load_tr16_b128": ("global", 128, Exchange("squares", 16)),
+}
 _ATOMIC: Final = re.compile(
     r"^(?P<space>global|flat|buffer)_atomic_(?P<what>add|sub|smin|smax|umin|umax|min|max|and|or|xor|swap|cmpswap|inc|dec|"
     r"pk_add|min_num|max_num|csub|cond_sub)(?:_(?P<kind>u32|i32|u64|i64|f32|f64|f16|bf16|b32|b64|x2))?$"
@@ -44,7 +61,9 @@ class MemoryForm:
     """An access. `half` is "low" or "high" where it fills half a register and leaves the other.
 
     `pairs` is the distance, in elements, that counts as one between the two places of a paired access; 0 for one place.
-    `atomic` names what is done there, on values of `kind`.
+    `atomic` names what is done there, on values of `kind`. `into` says that a load ends in local memory: at an address
+    from M0 with a slot for each lane, or at that of each lane's register. `exchange` is there for loads that transpose.
+    `wide`: the resource of a buffer has more bits of address and size.
     """
 
     space: Space
@@ -56,10 +75,20 @@ class MemoryForm:
     atomic: str = ""
     kind: str = ""
     returns: bool = False
+    into: IntoLocal = ""
+    exchange: Exchange | None = None
+    wide: bool = False
 
 
 def find_memory_form(name: str) -> MemoryForm | None:
     """The access that an instruction of that plain name makes; None for what is no access."""
+    if name in _EXCHANGES:
+        space, bits, exchange = _EXCHANGES[name]
+        return MemoryForm(space, False, bits, exchange=exchange)
+    local_load = _INTO_LOCAL.match(name)
+    if local_load:
+        size = local_load["wave"] or local_load["lanes"]
+        return MemoryForm("global", False, _SIZES[size], size in _SIGNED, into="m0" if local_load["wave"] else "lanes")
     plain = _PLAIN.match(name)
     if plain and plain["size"] in _SIZES:
         half = plain["before"] or plain["after"] or ""

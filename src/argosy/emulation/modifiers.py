@@ -51,8 +51,9 @@ def constant_bits(operand: Operand, kind: str) -> int:
     if isinstance(value, float):
         form = {16: "<e", 32: "<f", 64: "<d"}[size]
         return int.from_bytes(struct.pack(form, value), "little")
-    if size == 64 and kind == "f64" and not -16 <= value <= 64:
-        return (value & 0xFFFFFFFF) << 32
-    if size == 64 and kind[0] == "i" and value > 0x7FFFFFFF:
-        value -= 1 << 32
+    if size == 64 and value <= 0xFFFFFFFF:  # what is longer is written in full
+        if kind == "f64" and not -16 <= value <= 64:
+            return (value & 0xFFFFFFFF) << 32
+        if kind[0] == "i" and value > 0x7FFFFFFF:
+            value -= 1 << 32
     return value & ((1 << size) - 1)

@@ -3,7 +3,9 @@
 enum { IN_GLOBAL, IN_BUFFER, IN_PRIVATE, IN_LOCAL, IN_SCALAR };
 enum { A_NONE, A_ADD, A_SUB, A_MIN, A_MAX, A_AND, A_OR, A_XOR, A_SWAP, A_CMPSWAP, A_PK_ADD };
 enum { K_U32, K_I32, K_F32, K_U64, K_I64, K_F64, K_F16 };
-enum { HAS_OFFEN = 1, HAS_SCALED = 2, HAS_BASE = 4 };
+enum { HAS_OFFEN = 1, HAS_SCALED = 2, HAS_BASE = 4, HAS_WIDE = 8 };
+enum { BY_M0 = 1, BY_LANES };
+enum { M0_ADDRESS = 0x3FFFC, NO_ADDRESS = 0x7FFFFFFF }; /* NO_ADDRESS: where gfx1250 points lanes that are to do nothing */
 
 static int inside(Machine *m, uint64_t address, uint64_t size) {
   if (address >= m->last.start && address + size <= m->last.end) return 1;
@@ -63,10 +65,11 @@ static inline void scatter(Wave *w, const Instruction *in, const Operand *data, 
 
 static int run_scalar_load(Machine *m, Wave *w, const Instruction *in) {
   const Operand *result = &in->source[0];
-  uint64_t address = wide_at(w, &in->source[1], 0) + (uint64_t)in->offset[0];
-  for (int k = 2; k < in->sources; k++)
-    address += in->source[k].kind == OF_CONSTANT ? in->source[k].value : word_at(w, &in->source[k], 0, 0);
   int bytes = in->bytes, whole = bytes == 255 ? 64 : bytes == 254 ? 32 : bytes;
+  uint64_t address = wide_at(w, &in->source[1], 0) + (uint64_t)in->offset[0];
+  uint64_t scale = in->flags & HAS_SCALED ? (uint64_t)whole : 1;
+  for (int k = 2; k < in->sources; k++)
+    address += in->source[k].kind == OF_CONSTANT ? in->source[k].value : word_at(w, &in->source[k], 0, 0) * scale;
   if (whole >= 4) address &= ~3ull;
   if (!inside(m, address, (uint64_t)whole)) return fail(m, FAULT_BOUNDS, w, 0, address, (uint64_t)whole);
   if (whole < 4) {
@@ -154,59 +157,6 @@ static int run_atomic(Machine *m, Wave *w, const Instruction *in) {
   return 0;
 }
 
-static int run_global(Machine *m, Wave *w, const Instruction *in) {
-  if (in->atomic) return run_atomic(m, w, in);
-  const Operand *data = in->store ? &in->source[1] : &in->source[0];
-  const Operand *first = in->store ? &in->source[0] : &in->source[1], *base = &in->source[2];
-  uint64_t mask = active(m, w), addresses[LANES];
-  for (int i = 0; i < m->lanes; i++) {
-    if (!(mask >> i & 1)) continue;
-    addresses[i] = lane_address(w, in, first, base, i);
-    if (!inside(m, addresses[i], in->bytes)) return fail(m, FAULT_BOUNDS, w, i, addresses[i], in->bytes);
-  }
-  for (int i = 0; i < m->lanes; i++) {
-    if (!(mask >> i & 1)) continue;
-    uint32_t words[4] = {0};
-    if (in->store) {
-      gather(w, in, data, i, words);
-      copy_bytes((void *)addresses[i], words, in->bytes);
-    } else {
-      copy_bytes(words, (const void *)addresses[i], in->bytes);
-      scatter(w, in, data, i, words);
-    }
-  }
-  return 0;
-}
-
-static int run_buffer(Machine *m, Wave *w, const Instruction *in) {
-  const Operand *data = &in->source[0], *place = &in->source[1], *resource = &in->source[2], *shared = &in->source[3];
-  uint64_t start = (w->scalars[resource->number] | (uint64_t)w->scalars[resource->number + 1] << 32);
-  uint64_t size = w->scalars[resource->number + 2], mask = active(m, w), offsets[LANES];
-  if (start >> 48 & 0x3FFF) return fail(m, FAULT_UNKNOWN, w, 0, start, 0);
-  start &= 0xFFFFFFFFFFFFull;
-  for (int i = 0; i < m->lanes; i++) {
-    if (!(mask >> i & 1)) continue;
-    offsets[i] = (uint64_t)in->offset[0] + word_at(w, shared, 0, 0);
-    if (in->flags & HAS_OFFEN) offsets[i] += word_at(w, place, 0, i);
-    if (offsets[i] + in->bytes <= size && !inside(m, start + offsets[i], in->bytes))
-      return fail(m, FAULT_BOUNDS, w, i, start + offsets[i], in->bytes);
-  }
-  for (int i = 0; i < m->lanes; i++) {
-    if (!(mask >> i & 1)) continue;
-    uint32_t words[4] = {0};
-    int there = offsets[i] + in->bytes <= size;
-    if (in->store) {
-      if (!there) continue;
-      gather(w, in, data, i, words);
-      copy_bytes((void *)(start + offsets[i]), words, in->bytes);
-    } else {
-      if (there) copy_bytes(words, (const void *)(start + offsets[i]), in->bytes);
-      scatter(w, in, data, i, words);
-    }
-  }
-  return 0;
-}
-
 /* Two waves race where one writes what the other touches with no barrier in between; equal bytes may be written twice. */
 static int shadow_store(Machine *m, const Wave *w, uint64_t place, int bytes, const uint8_t *from) {
   for (int b = 0; b < bytes; b++) {
@@ -229,6 +179,113 @@ static int shadow_load(Machine *m, const Wave *w, uint64_t place, int bytes) {
   return 0;
 }
 
+/* What a lane loads goes to local memory: from M0 on lanes have slots, or each has an address in a register. */
+static int into_local(Machine *m, Wave *w, const Instruction *in, int lane, uint32_t *words) {
+  uint64_t place;
+  int bytes = in->bytes;
+  if (in->into == BY_LANES) {
+    place = word_at(w, &in->source[0], 0, lane) + (uint32_t)in->offset[0];
+  } else {
+    place = (uint64_t)in->offset[0] + (w->scalars[M0] & M0_ADDRESS) + (uint64_t)lane * (bytes <= 4 ? 4 : 16);
+    if (in->is_signed) words[0] = bytes == 1 ? (uint32_t)(int8_t)words[0] : (uint32_t)(int16_t)words[0];
+    bytes = bytes < 4 ? 4 : bytes;
+  }
+  if (place + (uint64_t)bytes > m->lds_size) return fail(m, FAULT_LOCAL, w, lane, place, (uint64_t)bytes);
+  int wrong = shadow_store(m, w, place, bytes, (const uint8_t *)words);
+  if (wrong) return fail(m, wrong, w, lane, place, (uint64_t)bytes);
+  copy_bytes(m->lds + place, words, bytes);
+  return 0;
+}
+
+/* Lanes exchange elements of what they loaded, as a table says. */
+static int exchange(Machine *m, Wave *w, const Instruction *in, const Operand *data, uint32_t (*raw)[4]) {
+  const Factor *table = &m->shapes[in->what - 1].a;
+  if (active(m, w) != every_lane(m)) return fail(m, FAULT_LANES, w, 0, 0, 0);
+  for (int i = 0; i < m->lanes; i++) {
+    uint32_t words[4] = {0};
+    for (int e = 0; e < table->elements; e++) {
+      const uint8_t *from = table->places + 2 * (i * table->elements + e);
+      int source = from[1] * table->bits, target = e * table->bits;
+      uint32_t element = raw[from[0]][source >> 5] >> (source & 31) & ((1u << table->bits) - 1);
+      words[target >> 5] |= element << (target & 31);
+    }
+    scatter(w, in, data, i, words);
+  }
+  return 0;
+}
+
+static int run_global(Machine *m, Wave *w, const Instruction *in) {
+  if (in->atomic) return run_atomic(m, w, in);
+  const Operand *data = in->store ? &in->source[1] : &in->source[0];
+  const Operand *first = &in->source[in->store || in->into == BY_M0 ? 0 : 1], *base = first + (in->store ? 2 : 1);
+  uint64_t mask = active(m, w), addresses[LANES];
+  if (in->into == BY_LANES)
+    for (int i = 0; i < m->lanes; i++) {
+      uint32_t place = word_at(w, data, 0, i);
+      if (place == NO_ADDRESS || place + (uint32_t)in->offset[0] == NO_ADDRESS) mask &= ~(1ull << i);
+    }
+  for (int i = 0; i < m->lanes; i++) {
+    if (!(mask >> i & 1)) continue;
+    addresses[i] = lane_address(w, in, first, base, i);
+    if (!inside(m, addresses[i], in->bytes)) return fail(m, FAULT_BOUNDS, w, i, addresses[i], in->bytes);
+  }
+  uint32_t raw[LANES][4];
+  for (int i = 0; i < m->lanes; i++) {
+    if (!(mask >> i & 1)) continue;
+    uint32_t words[4] = {0};
+    if (in->store) {
+      gather(w, in, data, i, words);
+      copy_bytes((void *)addresses[i], words, in->bytes);
+      continue;
+    }
+    copy_bytes(in->what ? raw[i] : words, (const void *)addresses[i], in->bytes);
+    if (in->into) {
+      int wrong = into_local(m, w, in, i, words);
+      if (wrong) return wrong;
+    } else if (!in->what) {
+      scatter(w, in, data, i, words);
+    }
+  }
+  return in->what ? exchange(m, w, in, data, raw) : 0;
+}
+
+static int run_buffer(Machine *m, Wave *w, const Instruction *in) {
+  const Operand *data = &in->source[0], *place = data + !in->into, *resource = place + 1, *shared = place + 2;
+  const uint32_t *held = &w->scalars[resource->number];
+  uint64_t low = held[0] | (uint64_t)held[1] << 32, high = held[2] | (uint64_t)held[3] << 32;
+  int wide = (in->flags & HAS_WIDE) != 0;
+  uint64_t start = low & ((1ull << (wide ? 57 : 48)) - 1);
+  uint64_t size = wide ? (low >> 57 | high << 7) & ((1ull << 45) - 1) : held[2];
+  uint64_t mask = active(m, w), offsets[LANES];
+  if (wide ? high >> 44 & 0xFFFF : low >> 48 & 0x3FFF) return fail(m, FAULT_UNKNOWN, w, 0, start, 0);
+  for (int i = 0; i < m->lanes; i++) {
+    if (!(mask >> i & 1)) continue;
+    offsets[i] = (uint64_t)in->offset[0] + word_at(w, shared, 0, 0);
+    if (in->flags & HAS_OFFEN) offsets[i] += word_at(w, place, 0, i);
+    if (offsets[i] + in->bytes <= size && !inside(m, start + offsets[i], in->bytes))
+      return fail(m, FAULT_BOUNDS, w, i, start + offsets[i], in->bytes);
+  }
+  for (int i = 0; i < m->lanes; i++) {
+    if (!(mask >> i & 1)) continue;
+    uint32_t words[4] = {0};
+    int there = offsets[i] + in->bytes <= size;
+    if (in->store) {
+      if (!there) continue;
+      gather(w, in, data, i, words);
+      copy_bytes((void *)(start + offsets[i]), words, in->bytes);
+    } else {
+      if (there) copy_bytes(words, (const void *)(start + offsets[i]), in->bytes);
+      if (in->into) {
+        int wrong = into_local(m, w, in, i, words);
+        if (wrong) return wrong;
+      } else {
+        scatter(w, in, data, i, words);
+      }
+    }
+  }
+  return 0;
+}
+
 static int run_local(Machine *m, Wave *w, const Instruction *in) {
   const Operand *address = in->store ? &in->source[0] : &in->source[1];
   uint64_t mask = active(m, w);
@@ -237,12 +294,12 @@ static int run_local(Machine *m, Wave *w, const Instruction *in) {
   for (int pair = 0; pair <= (in->pairs > 0); pair++) {
     Operand data = in->source[in->store ? 1 + pair : 0];
     if (!in->store) data.number += (uint16_t)(pair * in->bytes / 4);
-    uint32_t shift = (uint32_t)in->offset[pair];
+    uint32_t shift = (uint32_t)in->offset[pair], raw[LANES][4] = {0};
     for (int i = 0; i < m->lanes; i++) {
       if (!(mask >> i & 1)) continue;
       uint32_t words[4] = {0};
-      if (base[i] != 0x7FFFFFFF) {
-        uint64_t place = (uint64_t)base[i] + shift;
+      if (base[i] != NO_ADDRESS) {
+        uint64_t place = base[i] + shift; /* 32 bits: a base may be less than zero */
         if (place + in->bytes > m->lds_size) return fail(m, FAULT_LOCAL, w, i, place, in->bytes);
         if (in->store) {
           gather(w, in, &data, i, words);
@@ -252,11 +309,12 @@ static int run_local(Machine *m, Wave *w, const Instruction *in) {
         } else {
           int wrong = shadow_load(m, w, place, in->bytes);
           if (wrong) return fail(m, wrong, w, i, place, in->bytes);
-          copy_bytes(words, m->lds + place, in->bytes);
+          copy_bytes(in->what ? raw[i] : words, m->lds + place, in->bytes);
         }
       }
-      if (!in->store) scatter(w, in, &data, i, words);
+      if (!in->store && !in->what) scatter(w, in, &data, i, words);
     }
+    if (in->what) return exchange(m, w, in, &data, raw);
   }
   return 0;
 }

@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from argosy.emulation.c_engine.encode import FAULT, INSTRUCTION, LAUNCH, OPERAND
+from argosy.emulation.c_engine.encode import FAULT, INSTRUCTION, LAUNCH, OPERAND, SHAPE
 from argosy.emulation.c_engine.trace import handler, result_types, storage
 from argosy.emulation.semantics import load_semantics
 from argosy.emulation.semantics.arithmetic import turns_in_bits
@@ -46,7 +46,7 @@ class Library:
         self._apply = library.argosy_emulator_apply
         self._apply.restype = None
         self._apply.argtypes = [ctypes.c_int32, ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p]
-        for place, layout in enumerate((INSTRUCTION, OPERAND, LAUNCH, FAULT)):
+        for place, layout in enumerate((INSTRUCTION, OPERAND, LAUNCH, SHAPE, FAULT)):
             if library.argosy_emulator_sizes(place) != layout.itemsize:
                 raise InternalError(f"the C engine's structure {place} is not as it is written to")
         math = ctypes.CDLL(ctypes.util.find_library("m"))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -11,7 +12,8 @@ from numpy.typing import NDArray
 
 from argosy.emulation.archs import generation
 from argosy.emulation.decode import FLOW, Instruction, Program
-from argosy.emulation.matrix import MatrixShape
+from argosy.emulation.exchanges import Exchange, exchange_sources
+from argosy.emulation.matrix import SCALE_BLOCK, MatrixShape
 from argosy.emulation.memory_forms import MemoryForm
 from argosy.emulation.modifiers import Selection, constant_bits, picks, selection
 from argosy.emulation.moves import move_sources
@@ -19,7 +21,7 @@ from argosy.emulation.operands import Operand
 from argosy.emulation.refusal import NotEmulated
 from argosy.emulation.semantics.table import Operation, width
 
-__all__ = ["FAULT", "LAUNCH", "Encoded", "encode"]
+__all__ = ["FAULT", "INSTRUCTION", "LAUNCH", "OPERAND", "SHAPE", "Encoded", "encode"]
 
 OPERAND: Final = np.dtype(
     [
@@ -41,15 +43,16 @@ INSTRUCTION: Final = np.dtype(
         ("clamp", "u1"), ("clears", "u1"), ("picks_high", "u1"), ("factor", "u1"), ("select", "u1", 2),
         ("extend", "u1", 2), ("move", "i2"), ("zeroes", "u1"), ("fetches_off", "u1"), ("space", "u1"), ("store", "u1"),
         ("bytes", "u1"), ("is_signed", "u1"), ("half", "u1"), ("pairs", "u1"), ("atomic", "u1"), ("atomic_kind", "u1"),
-        ("returns", "u1"), ("flags", "u1"), ("part", "u1"), ("unused", "u1"), ("offset", "i8", 2),
+        ("returns", "u1"), ("flags", "u1"), ("part", "u1"), ("unused", "u1"), ("into", "u1"), ("offset", "i8", 2),
     ],
     align=True,
 )  # fmt: skip
 MOVE: Final = np.dtype([("source", "i1", 64), ("written", "u1", 64)])
+FACTOR: Final = np.dtype([("kind", "i4"), ("bits", "i4"), ("elements", "i4"), ("places", "u8")], align=True)
 SHAPE: Final = np.dtype(
     [
-        ("rows", "i4"), ("k", "i4"), ("elements", "i4"), ("bits", "i4"), ("a", "i4"), ("b", "i4"), ("out", "i4"),
-        ("registers", "i4"), ("places_a", "u8"), ("places_b", "u8"), ("places_d", "u8"),
+        ("rows", "i4"), ("k", "i4"), ("out", "i4"), ("registers", "i4"), ("block", "i4"),
+        ("a", FACTOR), ("b", FACTOR), ("places", "u8"),
     ],
     align=True,
 )  # fmt: skip
@@ -91,6 +94,7 @@ _MOVES: Final = (
     "ds_permute_b32", "ds_swizzle_b32",
 )  # fmt: skip
 _SPACES: Final = {"global": 0, "buffer": 1, "scratch": 2, "lds": 3, "scalar": 4}
+_INTO: Final = {"": 0, "m0": 1, "lanes": 2}
 _ATOMICS: Final = {
     "": 0, "add": 1, "sub": 2, "min": 3, "max": 4, "and": 5, "or": 6, "xor": 7, "swap": 8, "cmpswap": 9, "pk_add": 10,
 }  # fmt: skip
@@ -99,7 +103,7 @@ _ATOMIC_KINDS: Final = {
 }  # fmt: skip
 _FACTORS: Final = {
     "f16": 0, "bf16": 1, "f32": 2, "f64": 3, "i8": 4, "iu8": 5, "e4m3": 6, "e5m2": 7, "e4m3fnuz": 8, "e5m2fnuz": 9,
-    "i32": 10,
+    "e2m3": 10, "e3m2": 11, "e2m1": 12, "i32": 13,
 }  # fmt: skip
 _UNUSED: Final = {"UNUSED_PAD": 0, "UNUSED_PRESERVE": 1, "UNUSED_SEXT": 2}
 _LONG: Final = {64: 255, 32: 254}
@@ -124,7 +128,7 @@ class _Encoder:
         self._old = generation(program.listing.arch).clears_halves
         self.others: list[Any] = []
         self.moves: list[Any] = []
-        self.shapes: list[tuple[MatrixShape, Any]] = []
+        self.shapes: list[Any] = []
         self._shape_numbers: dict[str, int] = {}
         self.kept: list[Any] = []
 
@@ -234,14 +238,16 @@ class _Encoder:
 
     def _access(self, row: Any, instruction: Instruction, form: MemoryForm) -> None:
         modifiers = instruction.modifiers
-        if "lds" in modifiers or "idxen" in modifiers or (form.atomic and form.space != "global"):
+        if "idxen" in modifiers or (form.atomic and form.space != "global"):
             raise NotEmulated(f"the instruction {instruction.statement.text}")
         if form.space == "scalar" and (form.store or instruction.name.startswith("s_buffer")):
             raise NotEmulated(f"the instruction {instruction.name}")
         row["unit"], row["space"], row["store"] = _ACCESS, _SPACES[form.space], form.store
         row["bytes"] = _LONG.get(form.bits // 8, form.bits // 8)
         row["is_signed"], row["half"] = form.signed, {"": 0, "low": 1, "high": 2}[form.half]
-        row["pairs"] = form.pairs
+        row["pairs"], row["into"] = form.pairs, _INTO[form.into]
+        if form.exchange is not None:
+            row["what"] = 1 + self._layout(instruction.name, partial(self._exchange, form.exchange, form.bits))
         if form.pairs:
             for place in (0, 1):
                 row["offset"][place] = int(modifiers.get(f"offset{place}", "0"), 0) * form.pairs * (form.bits // 8)
@@ -254,37 +260,51 @@ class _Encoder:
             row["atomic"], row["atomic_kind"] = _ATOMICS[form.atomic], _ATOMIC_KINDS[form.kind]
             row["returns"] = "glc" in modifiers or "sc0" in modifiers or "RETURN" in modifiers.get("th", "")
             sources = sources[1:] if row["returns"] else sources
-        based = form.space == "global" and len(sources) > 2 and sources[2].kind != "off"
-        row["flags"] = ("offen" in modifiers) | ("scale_offset" in modifiers) << 1 | based << 2
+        base = 1 if form.into == "m0" else 2
+        based = form.space == "global" and len(sources) > base and sources[base].kind != "off"
+        row["flags"] = ("offen" in modifiers) | ("scale_offset" in modifiers) << 1 | based << 2 | form.wide << 3
 
     def _matrix(self, row: Any, instruction: Instruction, shape: MatrixShape) -> None:
         modifiers = instruction.modifiers
-        signs = [picks(modifiers, "neg_lo", place, 0) for place in range(2)]
-        odd = any(name in modifiers for name in ("cbsz", "abid", "blgp", "op_sel", "neg_hi"))
-        if odd or (shape.a != "iu8" and any(signs)):
-            raise NotEmulated(f"the modifiers of {instruction.statement.text}")
-        number = self._shape_numbers.setdefault(shape.name, len(self.shapes))
-        if number == len(self.shapes):
-            self.shapes.append((shape, self._shape(shape)))
-        row["unit"], row["what"] = _MATRIX, number
-        row["neg_lo"] = signs[0] | signs[1] << 1
+        for name, default in (("neg_lo", 0), ("op_sel", 0), ("op_sel_hi", 1)):
+            row[name] = sum(picks(modifiers, name, place, default) << place for place in range(2))
+        key = f"{shape.name} {shape.a.kind} {shape.b.kind}"
+        row["unit"], row["what"] = _MATRIX, self._layout(key, partial(self._shape, shape))
         row["clamp"] = "clamp" in modifiers
+
+    def _layout(self, key: str, make: Callable[[], Any]) -> int:
+        """The number of a table of which lane holds what."""
+        number = self._shape_numbers.setdefault(key, len(self.shapes))
+        if number == len(self.shapes):
+            self.shapes.append(make())
+        return number
 
     def _shape(self, shape: MatrixShape) -> Any:
         made = np.zeros((), SHAPE)
-        for name in ("a", "b", "d"):
-            places = np.ascontiguousarray(getattr(shape, f"places_{name}").astype(np.uint8))
-            self.kept.append(places)
-            made[f"places_{name}"] = places.__array_interface__["data"][0]
-        made["rows"], made["k"], made["elements"] = shape.m, shape.k, shape.places_a.shape[1]
-        made["bits"], made["a"], made["b"] = shape.bits, _FACTORS[shape.a], _FACTORS[shape.b]
-        made["out"], made["registers"] = _FACTORS[shape.out], shape.places_d.shape[1]
+        for name, factor in (("a", shape.a), ("b", shape.b)):
+            if factor.kind not in _FACTORS:
+                raise NotEmulated(f"factors of {factor.kind}")
+            made[name]["kind"], made[name]["bits"] = _FACTORS[factor.kind], factor.bits
+            made[name]["elements"], made[name]["places"] = factor.places.shape[1], self._kept(factor.places)
+        made["rows"], made["k"], made["out"] = shape.m, shape.k, _FACTORS[shape.out]
+        made["registers"], made["places"] = shape.places_d.shape[1], self._kept(shape.places_d)
+        made["block"] = SCALE_BLOCK if shape.scaled else 0
         return made
+
+    def _exchange(self, exchange: Exchange, size: int) -> Any:
+        made = np.zeros((), SHAPE)
+        made["a"]["bits"], made["a"]["elements"] = exchange.bits, size // exchange.bits
+        made["a"]["places"] = self._kept(exchange_sources(exchange, size, self._lanes))
+        return made
+
+    def _kept(self, places: NDArray[Any]) -> int:
+        """The address of a table of small numbers, which is kept."""
+        table = np.ascontiguousarray(places.astype(np.uint8))
+        self.kept.append(table)
+        return int(table.__array_interface__["data"][0])
 
     def _moving(self, row: Any, instruction: Instruction) -> None:
         row["unit"], row["what"] = _MOVE, _MOVES.index(instruction.name)
-        if instruction.name == "ds_permute_b32":
-            raise NotEmulated(f"the instruction {instruction.name}")
         text = instruction.modifiers.get("offset", "0")
         if text.startswith("swizzle("):
             raise NotEmulated(f"offset:{text}")
@@ -329,6 +349,6 @@ def encode(program: Program, numbers: Mapping[str, int]) -> Encoded:
         np.array(rows, INSTRUCTION),
         np.array(encoder.others, INSTRUCTION),
         np.array(encoder.moves, MOVE),
-        np.array([made for _, made in encoder.shapes], SHAPE),
+        np.array(encoder.shapes, SHAPE),
         tuple(encoder.kept),
     )

@@ -104,5 +104,7 @@ def _raise(program: Program, memory: Memory, fault: Any) -> None:
         case 7:
             what = f"{size} bytes of local memory at {address:#x}"
             raise Fault(f"a race: two waves touch {what} with no barrier in between, and one writes", where=where)
+        case 8:
+            raise Fault("a load that transposes needs all lanes on", where=where)
         case _:
             raise InternalError(f"the emulator stopped for reason {code}", where=where)

@@ -4,7 +4,7 @@ enum { LANES = 64, VCC = 106, TTMP = 108, M0 = 124, EXEC = 126, NOWHERE = 128, S
 enum { OF_VECTOR, OF_ACCUMULATOR, OF_SCALAR, OF_CONSTANT, OF_SCC, OF_NOTHING };
 enum { HALF = 0, WORD, WIDE, MASK, SCC, EXEC32, EXEC64, MIXED, HIGH, PAIR, PACKED_HALF, PACKED_WORD, PICKED_WORD };
 enum { NOTHING, VECTOR, SCALAR, ACCESS, MATRIX, MOVE, FLOW };
-enum { FAULT_NONE, FAULT_BOUNDS, FAULT_LOCAL, FAULT_PRIVATE, FAULT_END, FAULT_STUCK, FAULT_UNKNOWN, FAULT_RACE };
+enum { FAULT_NONE, FAULT_BOUNDS, FAULT_LOCAL, FAULT_PRIVATE, FAULT_END, FAULT_STUCK, FAULT_UNKNOWN, FAULT_RACE, FAULT_LANES };
 
 typedef struct {
   uint8_t kind, high, negate, absolute;
@@ -24,7 +24,8 @@ typedef struct {
   uint8_t select[2], extend[2];              /* SDWA: 0 none, else 1 + shift / 8 + 4 * size, size 0 byte, 1 word */
   int16_t move;                              /* DPP: place of its table; -1 for none */
   uint8_t zeroes, fetches_off;
-  uint8_t space, store, bytes, is_signed, half, pairs, atomic, atomic_kind, returns, flags, part, unused; /* part: as select, of the result; unused: 0 clear, 1 keep, 2 sign */
+  uint8_t space, store, bytes, is_signed, half, pairs, atomic, atomic_kind, returns, flags, part, unused, into;
+  /* part: as select, of the result; unused: 0 clear, 1 keep, 2 sign; into: 0 registers, local memory by 1 M0, 2 lanes */
   int64_t offset[2];
 } Instruction;
 
@@ -34,8 +35,14 @@ typedef struct {
 } Move;
 
 typedef struct {
-  int32_t rows, k, elements, bits, a, b, out, registers;
-  const uint8_t *places_a, *places_b, *places_d; /* (row, k) pairs of each lane's elements; (row, column) of registers */
+  int32_t kind, bits, elements;
+  const uint8_t *places; /* (row, k) of each lane's elements; for an exchange, the (lane, element) that they come from */
+} Factor;
+
+typedef struct {
+  int32_t rows, k, out, registers, block; /* block: elements along k that share a scale; 0 for none */
+  Factor a, b;
+  const uint8_t *places; /* (row, column) of each lane's registers */
 } Shape;
 
 typedef struct {

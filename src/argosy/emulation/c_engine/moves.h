@@ -85,6 +85,13 @@ static int run_move(Machine *m, Wave *w, const Instruction *in) {
     }
     store_word(m, w, result, 0, made, mask);
     return 0;
+  case LOCAL_FORWARD:
+    fetch_word(w, &source[1], 0, n, value);
+    for (int i = 0; i < n; i++) made[i] = 0;
+    for (int i = 0; i < n; i++)
+      if (mask >> i & 1) made[((word_at(w, &source[0], 0, i) + (uint32_t)in->offset[0]) >> 2) % (uint32_t)n] = value[i];
+    store_word(m, w, result, 0, made, mask);
+    return 0;
   case SWIZZLE: {
     uint32_t pattern = (uint32_t)in->offset[0];
     fetch_word(w, &source[0], 0, n, value);

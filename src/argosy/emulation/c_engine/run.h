@@ -142,6 +142,7 @@ __attribute__((visibility("default"))) uint32_t argosy_emulator_sizes(int which)
   case 0: return sizeof(Instruction);
   case 1: return sizeof(Operand);
   case 2: return sizeof(Launch);
+  case 3: return sizeof(Shape);
   default: return sizeof(Fault);
   }
 }

@@ -76,8 +76,7 @@ def _memory_access(instruction: Instruction, form: MemoryForm) -> Access:
 
 def fills_local(instruction: Instruction) -> bool:
     """Whether it loads from global into local memory, past the registers."""
-    form = instruction.memory
-    return form is not None and not form.store and form.space in ("global", "buffer") and "lds" in instruction.modifiers
+    return instruction.memory is not None and bool(instruction.memory.into)
 
 
 def _numbers(operands: Iterable[Operand]) -> Iterator[int]:

@@ -154,7 +154,9 @@ class _Waits:
             elif name in ("s_memtime", "s_memrealtime"):
                 yield _Event(counters.scalar, ordered=False)
             return
-        if form.space == "scalar":
+        if form.into == "lanes":
+            yield _Event("asynccnt", ordered=True)
+        elif form.space == "scalar":
             yield _Event(counters.scalar, ordered=False)
         elif form.space == "lds":
             yield _Event(counters.local, ordered=True)
@@ -283,7 +285,8 @@ def _waited(instruction: Instruction, counters: Counters) -> Iterator[tuple[str,
         else:
             yield names[0], number
     elif name == "s_wait_idle":
-        yield from ((counter, 0) for counter in {counters.load, counters.store, counters.local, counters.scalar})
+        every = {counters.load, counters.store, counters.local, counters.scalar, "asynccnt"}
+        yield from ((counter, 0) for counter in every)
 
 
 def _unpacked(number: int, counters: Counters) -> Iterator[tuple[str, int]]:

@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argosy.emulation.decode import Instruction
+from argosy.emulation.exchanges import Exchange, exchange_sources
 from argosy.emulation.memory import Fault, Memory
-from argosy.emulation.memory_forms import MemoryForm
+from argosy.emulation.memory_forms import M0_ADDRESS, MemoryForm
 from argosy.emulation.numpy_engine.waves import Waves
-from argosy.emulation.operands import Operand
+from argosy.emulation.operands import M0, Operand
 from argosy.emulation.refusal import NotEmulated
 from argosy.emulation.semantics.arithmetic import TYPES
 
@@ -67,7 +68,8 @@ def _scalar(waves: Waves, memory: Memory, instruction: Instruction, form: Memory
         if each.kind == "constant":
             address = address + np.uint64(int(each.value) & 0xFFFFFFFFFFFFFFFF)
         else:
-            address = address + waves.read(each, "u32", chosen, count)[:, 0].astype(np.uint64)
+            scale = form.bits // 8 if "scale_offset" in instruction.modifiers else 1
+            address = address + waves.read(each, "u32", chosen, count)[:, 0].astype(np.uint64) * np.uint64(scale)
     address = (address + np.uint64(_offset(instruction) & 0xFFFFFFFFFFFFFFFF)) & ~np.uint64(3)
     if form.bits < 32:
         raw = memory.read(address, form.bits // 8)
@@ -106,8 +108,12 @@ def _global(waves: Waves, memory: Memory, instruction: Instruction, form: Memory
     if form.atomic:
         _atomic(waves, memory, instruction, form, chosen, count, mask)
         return
-    data, parts = _operands(instruction, form)
+    data, parts = (None, instruction.sources) if form.into == "m0" else _operands(instruction, form)
     addresses = _global_addresses(waves, instruction, (*parts, None)[:2], form.bits // 8, chosen, count)
+    if form.into:
+        places, used = _slots(waves, instruction, form, data, chosen)
+        _load_local(waves, memory, form, addresses, places, mask & used, chosen)
+        return
     _move(waves, memory, form, data, addresses, mask, chosen)
 
 
@@ -119,10 +125,27 @@ def _move(
         if mask.any():
             memory.write(addresses[mask], _stored(waves, form, data, chosen)[mask])
         return
+    values = _fetched(memory, form, addresses, mask)
+    if form.exchange:
+        values = _exchanged(values, form.exchange, mask)
+    _loaded(waves, form, data, values, mask if zero is None else mask | zero, chosen)
+
+
+def _fetched(memory: Memory, form: MemoryForm, addresses: Any, mask: Any) -> NDArray[np.uint8]:
+    """The bytes that each lane loads, shape (waves, lanes, bytes); zeros in those that are off."""
     values = np.zeros((*mask.shape, form.bits // 8), np.uint8)
     if mask.any():
         values[mask] = memory.read(addresses[mask], form.bits // 8)
-    _loaded(waves, form, data, values, mask if zero is None else mask | zero, chosen)
+    return values
+
+
+def _exchanged(values: NDArray[np.uint8], exchange: Exchange, mask: Any) -> NDArray[np.uint8]:
+    """What lanes have after they exchanged elements."""
+    if not mask.all():
+        raise Fault("a load that transposes needs all lanes on")
+    table = exchange_sources(exchange, 8 * values.shape[2], values.shape[1])
+    bits = np.unpackbits(values, axis=-1, bitorder="little").reshape(*values.shape[:2], -1, exchange.bits)
+    return np.packbits(bits[:, table[..., 0], table[..., 1]].reshape(*values.shape[:2], -1), axis=-1, bitorder="little")
 
 
 def _stored(waves: Waves, form: MemoryForm, data: Operand, chosen: Any) -> NDArray[np.uint8]:
@@ -164,22 +187,38 @@ def _loaded(waves: Waves, form: MemoryForm, data: Operand, values: NDArray[np.ui
 # ------------------------------------------------------------------------------------------------------ buffers
 def _buffer(waves: Waves, memory: Memory, instruction: Instruction, form: MemoryForm, chosen: Any, count: int) -> None:
     """A raw buffer: what lies beyond its size loads zeros and stores nothing."""
-    if form.atomic or "lds" in instruction.modifiers or "idxen" in instruction.modifiers:
+    if form.atomic or "idxen" in instruction.modifiers:
         raise NotEmulated(f"the instruction {instruction.statement.text}")
-    data, place, resource, shared = instruction.sources
-    base = _wide(waves, Operand("s", resource.text, resource.number, 2), chosen, count)
-    stride = (base >> np.uint64(48)) & np.uint64(0x3FFF)
-    if stride.any():
-        raise NotEmulated("a buffer with a stride")
-    start = base & np.uint64(0xFFFFFFFFFFFF)
-    size = waves.scalars[resource.number + 2][chosen][:, None].astype(np.uint64)
+    data, (place, resource, shared) = instruction.sources[0], instruction.sources[-3:]
+    start, size = _resource(waves, form, resource, chosen, count)
     offset = waves.read(shared, "u32", chosen, count).astype(np.uint64) + np.uint64(_offset(instruction))
     if "offen" in instruction.modifiers:
         offset = offset + waves.read(place, "u32", chosen, count).astype(np.uint64)
     offset = np.broadcast_to(offset, (count, waves.lanes))
     mask = waves.exec_of(chosen)
     inside = offset + np.uint64(form.bits // 8) <= size
+    if form.into:
+        places, _ = _slots(waves, instruction, form, data, chosen)
+        _load_local(waves, memory, form, start + offset, places, mask, chosen, on=mask & inside)
+        return
     _move(waves, memory, form, data, start + offset, mask & inside, chosen, zero=mask & ~inside)
+
+
+def _resource(waves: Waves, form: MemoryForm, resource: Operand, chosen: Any, count: int) -> tuple[Any, Any]:
+    """Where a buffer starts, and its bytes. The fields are those of each generation's "Buffer Resource Descriptor"."""
+    low, high = (
+        _wide(waves, Operand("s", resource.text, resource.number + place, 2), chosen, count) for place in (0, 2)
+    )
+    if form.wide:
+        start = low & np.uint64((1 << 57) - 1)
+        size = ((low >> np.uint64(57)) | (high << np.uint64(7))) & np.uint64((1 << 45) - 1)
+        stride = (high >> np.uint64(44)) & np.uint64(0xFFFF)
+    else:
+        start, size = low & np.uint64((1 << 48) - 1), high & np.uint64(0xFFFFFFFF)
+        stride = (low >> np.uint64(48)) & np.uint64(0x3FFF)
+    if stride.any():
+        raise NotEmulated("a buffer with a stride")
+    return start, size
 
 
 # ------------------------------------------------------------------------------------------------------ local memory
@@ -209,7 +248,37 @@ def _local(waves: Waves, instruction: Instruction, form: MemoryForm, chosen: Any
         else:
             values = np.zeros((*mask.shape, unit), np.uint8)
             values[on] = waves.lds[group[on][:, None], index]
+            if form.exchange:
+                values = _exchanged(values, form.exchange, mask)
             _loaded(waves, form, each, values, mask, chosen)
+
+
+def _slots(waves: Waves, instruction: Instruction, form: MemoryForm, address: Any, chosen: Any) -> tuple[Any, Any]:
+    """Where in local memory each lane's load ends, and the lanes that are to do something.
+
+    From M0 on, lanes have slots of a dword, or of four for loads of three or four ("Memory Buffer Load to LDS" of the
+    CDNA4 document); the offset counts there too.
+    """
+    if form.into == "lanes":
+        base = np.broadcast_to(waves.word(address, 0, chosen), _shape(waves, chosen))
+        places = base + np.uint32(_offset(instruction) & 0xFFFFFFFF)
+        return places.astype(np.int64), (base != _SENTINEL) & (places != _SENTINEL)
+    first = waves.scalars[M0][chosen][:, None] & np.uint32(M0_ADDRESS)
+    base = first.astype(np.int64) + np.arange(waves.lanes) * (4 if form.bits <= 32 else 16)
+    return base + _offset(instruction), np.True_
+
+
+def _load_local(
+    waves: Waves, memory: Memory, form: MemoryForm, addresses: Any, places: Any, mask: Any, chosen: Any, on: Any = None
+) -> None:
+    """Load from global into local memory; lanes of `mask` that are not `on` store zeros."""
+    values = _fetched(memory, form, addresses, mask if on is None else on)
+    if form.into == "m0" and form.bits < 32:
+        values = np.ascontiguousarray(_widened(values, form)).view(np.uint8)
+    unit = values.shape[2]
+    _check_local(waves, places, mask, unit)
+    group = np.broadcast_to(waves.group_of[chosen][:, None], mask.shape)
+    waves.lds[group[mask][:, None], places[mask][:, None] + np.arange(unit)] = values[mask]
 
 
 def _check_local(waves: Waves, places: Any, on: Any, unit: int) -> None:

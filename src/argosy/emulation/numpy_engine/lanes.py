@@ -72,12 +72,18 @@ def run_lanes(waves: Waves, instruction: Instruction, chosen: Any, count: int) -
         case "v_accvgpr_read_b32" | "v_accvgpr_write_b32" | "v_accvgpr_mov_b32":
             value = waves.read(sources[0], "u32", chosen, count)
             waves.write_word(result, 0, chosen, np.broadcast_to(value, mask.shape), mask)
-        case "ds_bpermute_b32":
+        case "ds_bpermute_b32" | "ds_permute_b32":
             offset = int(instruction.modifiers.get("offset", "0"), 0)
             addresses = (waves.word(sources[0], 0, chosen) + np.uint32(offset)) >> np.uint32(2)
-            source = (addresses % np.uint32(waves.lanes)).astype(np.int64)
+            other = (addresses % np.uint32(waves.lanes)).astype(np.int64)
             value = np.where(mask, waves.word(sources[1], 0, chosen), np.uint32(0))
-            waves.write_word(result, 0, chosen, np.take_along_axis(value, source, 1), mask)
+            if name == "ds_bpermute_b32":
+                moved = np.take_along_axis(value, other, 1)
+            else:
+                moved = np.zeros_like(value)
+                which, lanes = np.nonzero(mask)  # in order of lanes: of two that name one, the higher one counts
+                moved[which, other[which, lanes]] = value[which, lanes]
+            waves.write_word(result, 0, chosen, moved, mask)
         case "ds_swizzle_b32":
             source = _swizzle(instruction.modifiers.get("offset", "0"), lane)
             value = np.where(mask, waves.word(sources[0], 0, chosen), np.uint32(0))

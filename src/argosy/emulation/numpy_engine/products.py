@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from argosy.emulation.decode import Instruction
-from argosy.emulation.matrix import MatrixShape
+from argosy.emulation.matrix import SCALE_BLOCK, Factor, MatrixShape
+from argosy.emulation.modifiers import picks
 from argosy.emulation.numpy_engine.waves import Waves
 from argosy.emulation.operands import Operand
 from argosy.emulation.refusal import NotEmulated
@@ -19,13 +20,16 @@ __all__ = ["run_matrix"]
 def run_matrix(waves: Waves, instruction: Instruction, shape: MatrixShape, chosen: Any, count: int) -> None:
     """D = A B + C, summed in double precision and rounded once: the order in hardware is not public."""
     a, b, c = instruction.sources[:3]
-    signs = instruction.modifiers.get("neg_lo", "[0,0,0]").strip("[]").split(",")
-    if any(name in instruction.modifiers for name in ("cbsz", "abid", "blgp", "op_sel", "neg_hi")) or (
-        shape.a != "iu8" and "1" in signs
-    ):
-        raise NotEmulated(f"the modifiers of {instruction.statement.text}")
-    left = _factor(waves, a, shape.a, shape, shape.places_a, shape.m, chosen, count, signed=signs[0] == "1")
-    right = _factor(waves, b, shape.b, shape, shape.places_b, shape.n, chosen, count, signed=signs[1] == "1")
+    modifiers = instruction.modifiers
+    signs = [picks(modifiers, "neg_lo", place, 0) for place in range(2)]
+    left = _factor(waves, a, shape.a, shape.m, shape.k, chosen, count, signed=bool(signs[0]))
+    right = _factor(waves, b, shape.b, shape.n, shape.k, chosen, count, signed=bool(signs[1]))
+    if shape.scaled:
+        bytes_ = [
+            picks(modifiers, "op_sel", place, 0) + 2 * picks(modifiers, "op_sel_hi", place, 1) for place in (0, 1)
+        ]
+        left = left * _scales(waves, instruction.sources[3], bytes_[0], shape.m, shape.k, chosen, count)
+        right = right * _scales(waves, instruction.sources[4], bytes_[1], shape.n, shape.k, chosen, count)
     product = left @ right.transpose(0, 2, 1)
     added = _added(waves, c, shape, chosen, count)
     total = product + added
@@ -45,22 +49,13 @@ def run_matrix(waves: Waves, instruction: Instruction, shape: MatrixShape, chose
 
 
 def _factor(
-    waves: Waves,
-    operand: Operand,
-    kind: str,
-    shape: MatrixShape,
-    places: Any,
-    rows: int,
-    chosen: Any,
-    count: int,
-    *,
-    signed: bool,
+    waves: Waves, operand: Operand, factor: Factor, rows: int, k: int, chosen: Any, count: int, *, signed: bool
 ) -> Any:
     """A factor as an array of float64, shape (waves, rows, k)."""
-    elements = places.shape[1]
-    words = [waves.word(operand, place, chosen) for place in range(elements * shape.bits // 32)]
+    elements = factor.places.shape[1]
+    words = [waves.word(operand, place, chosen) for place in range(elements * factor.bits // 32)]
     raw = np.ascontiguousarray(np.stack(words, -1))  # waves, lanes, words
-    match kind:
+    match factor.kind:
         case "f16":
             values = raw.view(np.float16).astype(np.float64)
         case "f32":
@@ -73,13 +68,27 @@ def _factor(
             values = raw.view(np.int8).astype(np.float64)
         case "iu8":
             values = raw.view(np.int8 if signed else np.uint8).astype(np.float64)
-        case "e4m3" | "e5m2" | "e4m3fnuz" | "e5m2fnuz":
-            values = from_short(raw.view(np.uint8).astype(np.uint32), kind).astype(np.float64)
+        case "e4m3" | "e5m2" | "e4m3fnuz" | "e5m2fnuz" | "e2m3" | "e3m2" | "e2m1":
+            values = from_short(_fields(raw, factor.bits, elements), factor.kind).astype(np.float64)
         case _:
-            raise NotEmulated(f"factors of {kind}")
-    made = np.zeros((count, rows, shape.k))
-    made[:, places[..., 0], places[..., 1]] = values[..., :elements]
+            raise NotEmulated(f"factors of {factor.kind}")
+    made = np.zeros((count, rows, k))
+    made[:, factor.places[..., 0], factor.places[..., 1]] = values[..., :elements]
     return made
+
+
+def _fields(raw: Any, bits: int, elements: int) -> Any:
+    """Fields of that many bits, one after the other from the lowest bit on; uint32, shape (waves, lanes, elements)."""
+    each = np.unpackbits(raw.view(np.uint8), axis=-1, bitorder="little")[..., : elements * bits]
+    weights = np.uint32(1) << np.arange(bits, dtype=np.uint32)
+    return (each.reshape(*each.shape[:-1], elements, bits) * weights).sum(-1, dtype=np.uint32)
+
+
+def _scales(waves: Waves, operand: Operand, byte: int, rows: int, k: int, chosen: Any, count: int) -> Any:
+    """The scale of each element, shape (waves, rows, k): byte of lane `row + rows * block` is its exponent plus 127."""
+    raw = ((waves.word(operand, 0, chosen) >> np.uint32(8 * byte)) & np.uint32(0xFF)).astype(np.int32)
+    scale = np.where(raw == 0xFF, np.nan, np.ldexp(1.0, raw - 127))
+    return scale.reshape(count, k // SCALE_BLOCK, rows).transpose(0, 2, 1).repeat(SCALE_BLOCK, axis=2)
 
 
 def _added(waves: Waves, operand: Operand, shape: MatrixShape, chosen: Any, count: int) -> Any:

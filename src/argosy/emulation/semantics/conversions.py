@@ -81,13 +81,25 @@ _SHORT: Final = {
     "e5m2": (5, 2, 15, False),
     "e4m3fnuz": (4, 3, 8, True),
     "e5m2fnuz": (5, 2, 16, True),
+    "e2m3": (2, 3, 1, False),
+    "e3m2": (3, 2, 3, False),
+    "e2m1": (2, 1, 1, False),
 }
+_FINITE: Final = frozenset({"e2m3", "e3m2", "e2m1"})
+"""Of fewer than 8 bits: neither infinities nor NaN."""
 
 
 def from_short(byte: Any, form: str) -> Any:
-    """The float32 of an 8-bit float in a uint32 (OCP 8-bit Floating Point Specification; FNUZ as of gfx942)."""
+    """The float32 of a short float in a uint32.
+
+    Sources: OCP 8-bit Floating Point and Microscaling Formats Specifications; FNUZ as of gfx942.
+    """
     exponents, fractions, bias, alone = _SHORT[form]
-    sign, power, fraction = byte >> 7, (byte >> fractions) & ((1 << exponents) - 1), byte & ((1 << fractions) - 1)
+    sign, power, fraction = (
+        byte >> (exponents + fractions),
+        (byte >> fractions) & ((1 << exponents) - 1),
+        byte & ((1 << fractions) - 1),
+    )
     normal = bits(((power + (127 - bias)) << 23) | (fraction << (23 - fractions)), "f32")
     subnormal = convert(fraction, "f32") * 2.0 ** (1 - bias - fractions)
     size = select(power == 0, subnormal, normal)
@@ -95,7 +107,9 @@ def from_short(byte: Any, form: str) -> Any:
         found = select(byte == 0x80, float("nan"), select(sign == 1, -size, size))
     else:
         top = (1 << exponents) - 1
-        if form == "e4m3":
+        if form in _FINITE:
+            pass
+        elif form == "e4m3":
             size = select((power == top) & (fraction == 7), float("nan"), size)
         else:
             size = select(power == top, select(fraction == 0, size * 0 + float("inf"), float("nan")), size)

@@ -73,6 +73,7 @@ for _kind in ("f16", "f32", "f64"):
     rename(f"v_min_num_{_kind}", f"v_min_{_kind}")
     rename(f"v_max_num_{_kind}", f"v_max_{_kind}")
     operation(f"v_fma_{_kind}", _kind, _three, clears=False)(fused)
+    operation(f"v_fmaak_{_kind} v_fmamk_{_kind}", _kind, _three, clears=False)(fused)
     operation(f"v_fmac_{_kind}", _kind, _three, keeps=True, clears=False)(fused)
     operation(f"v_floor_{_kind}", _kind, _kind)(round_down)
     operation(f"v_ceil_{_kind}", _kind, _kind)(round_up)
@@ -86,7 +87,6 @@ for _kind in ("f16", "f32"):
     _two, _three = f"{_kind} {_kind}", f"{_kind} {_kind} {_kind}"
     operation(f"v_sub_{_kind}", _kind, _two)(lambda a, b: a - b)
     operation(f"v_subrev_{_kind}", _kind, _two)(lambda a, b: b - a)
-    operation(f"v_fmaak_{_kind} v_fmamk_{_kind}", _kind, _three, clears=False)(fused)
     operation(f"v_min3_{_kind} v_min3_num_{_kind}", _kind, _three, clears=False)(_third(least))
     operation(f"v_max3_{_kind} v_max3_num_{_kind}", _kind, _three, clears=False)(_third(greatest))
     operation(f"v_med3_{_kind} v_med3_num_{_kind}", _kind, _three, clears=False)(_median)

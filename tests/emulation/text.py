@@ -1,0 +1,73 @@
+"""Kernels written for a test: a few lines of assembly around which the rest is the same, run by either engine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from argosy.emulation.c_engine.build import engine_reason
+from argosy.emulation.kernel import make_kernel
+from argosy.emulation.memory import Memory
+
+__all__ = ["ENGINES", "kernel_text", "run"]
+
+ENGINES = ["numpy", pytest.param("c", marks=pytest.mark.skipif(bool(engine_reason()), reason=engine_reason()))]
+
+_TEXT = """
+\t.amdgcn_target "amdgcn-amd-amdhsa-unknown-{arch}"
+\t.text
+test:
+\t{load} s[4:7], s[0:1], 0x0
+	v_lshlrev_b32_e32 v1, 2, v0
+{body}
+\ts_endpgm
+\t.section\t.rodata
+\t.amdhsa_kernel test
+\t\t.amdhsa_user_sgpr_count 2
+\t\t.amdhsa_user_sgpr_kernarg_segment_ptr 1
+\t\t.amdhsa_system_sgpr_workgroup_id_x 1
+\t\t.amdhsa_next_free_vgpr 128
+\t\t.amdhsa_group_segment_fixed_size {local}
+\t.end_amdhsa_kernel
+\t.amdgpu_metadata
+    .wavefront_size: {lanes}
+\t.end_amdgpu_metadata
+"""
+
+
+def kernel_text(body: str | Sequence[str], arch: str = "gfx942", local: int = 256) -> str:
+    """A kernel of a body, with `local` bytes of local memory.
+
+    s[4:5] and s[6:7] are the addresses of what it reads and writes, v0 is the lane and v1 four times that. Each line is
+    waited for.
+    """
+    lines = body.splitlines() if isinstance(body, str) else body
+    old = arch.startswith("gfx9")
+    waits = ("s_waitcnt vmcnt(0) lgkmcnt(0)",) if old else ("s_wait_idle",)
+    return _TEXT.format(
+        arch=arch,
+        load="s_load_dwordx4" if old else "s_load_b128",
+        body="\n".join(f"\t{each}" for line in ("s_nop 0", *lines) for each in (line, *waits)),
+        local=local,
+        lanes=64 if old else 32,
+    )
+
+
+def run(
+    body: str | Sequence[str], engine: Any, values: NDArray[Any], room: int, *, arch: str = "gfx942", local: int = 256
+) -> NDArray[np.uint8]:
+    """What a kernel of one wave leaves in `room` bytes, given the bytes of `values`."""
+    kernel, memory = make_kernel(kernel_text(body, arch, local), engine), Memory()
+    source, target, kernarg = memory.allocate(values.nbytes), memory.allocate(room), memory.allocate(16)
+    for address, content in ((source, values), (kernarg, np.array([source, target], np.uint64))):
+        block = memory.block(address, content.nbytes)
+        assert block is not None
+        block[:] = np.ascontiguousarray(content).reshape(-1).view(np.uint8)
+    kernel.run(memory, kernarg, (1, 1, 1), 64 if arch.startswith("gfx9") else 32, 0)
+    found = memory.block(target, room)
+    assert found is not None
+    return found.copy()
