@@ -115,7 +115,7 @@ def _added(given: Arrays) -> list[Any]:
 
 def _lstm(given: Arrays) -> list[Any]:
     x, w, r = (given[name].astype(np.float64) for name in "xwr")
-    h = c = np.zeros((1, _HIDDEN))
+    h = c = np.zeros((x.shape[1], r.shape[2]))
     found = []
     for step in x:
         i, o, f, g = np.split(step @ w[0].T + h @ r[0].T, 4, -1)
@@ -126,11 +126,28 @@ def _lstm(given: Arrays) -> list[Any]:
     return [np.stack(found)[:, None].astype(np.float32)]
 
 
-def _torch_lstm(torch: Any, given: dict[str, Any]) -> Any:
-    if "layer" not in given:
-        given["layer"] = torch.nn.LSTM(_HIDDEN, _HIDDEN).cuda()  # other weights take as long
-    with torch.no_grad():
-        return given["layer"](given["x"])
+def _layer(name: str, hidden: int, batch: int = 1) -> Form:
+    """An LSTM of as many inputs as hidden units."""
+
+    def torch_lstm(torch: Any, given: dict[str, Any]) -> Any:
+        if "layer" not in given:
+            given["layer"] = torch.nn.LSTM(hidden, hidden).cuda()  # other weights take as long
+        with torch.no_grad():
+            return given["layer"](given["x"])
+
+    return Form(
+        name,
+        lambda names: _node("LSTM", names, hidden_size=hidden),
+        lambda: {
+            "x": _normal(_STEPS, batch, hidden),
+            "w": _normal(1, 4 * hidden, hidden) / 30,
+            "r": _normal(1, 4 * hidden, hidden)[:, ::-1].copy() / 30,
+        },
+        1,
+        _lstm,
+        frozenset("wr"),
+        torch_lstm,
+    )
 
 
 FORMS: Final = (
@@ -181,19 +198,9 @@ FORMS: Final = (
         frozenset({"axis"}),
         lambda torch, given: torch.cumsum(given["x"], 0),
     ),
-    Form(
-        "lstm",
-        lambda names: _node("LSTM", names, hidden_size=_HIDDEN),
-        lambda: {
-            "x": _normal(_STEPS, 1, _HIDDEN),
-            "w": _normal(1, 4 * _HIDDEN, _HIDDEN) / 30,
-            "r": _normal(1, 4 * _HIDDEN, _HIDDEN)[:, ::-1].copy() / 30,
-        },
-        1,
-        _lstm,
-        frozenset("wr"),
-        _torch_lstm,
-    ),
+    _layer("lstm", _HIDDEN),
+    _layer("lstm-64", 64),
+    _layer("lstm-batch", _HIDDEN, 32),
 )
 
 

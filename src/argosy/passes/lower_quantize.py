@@ -53,7 +53,7 @@ _DEEPEST: Final = (2**31 - 1) // 255**2
 class LowerQuantize:
     """Make integer products. Unless `exact`, a quantisation multiplies by the inverse of a constant scale.
 
-    With `signed`, both operands of a product are int8, and layers stay in floats.
+    With `signed`, both operands of a product are int8.
     """
 
     name = "lower_quantize"
@@ -78,7 +78,7 @@ class LowerQuantize:
         if isinstance(op, VIEWS):
             return _view(build, instruction)
         if isinstance(op, Recurrent):
-            return None if self.signed else _recurrent(build, instruction, op)
+            return _recurrent(build, instruction, op)
         if isinstance(op, Dot):
             return _dot(build, instruction, all_signed=self.signed)
         return _conv(build, instruction, op, all_signed=self.signed) if isinstance(op, Conv) else None

@@ -14,16 +14,20 @@ from argosy.ir import Builder, TensorType
 from argosy.ir.dtype import FLOAT32
 from argosy.ops.recurrent import GATES
 from argosy.options import CompileOptions
+from argosy.passes.manager import PassManager
 from argosy.targets.gpu.arch import find_gpu
-from argosy.targets.gpu.codegen import recurrent
+from argosy.targets.gpu.codegen import recurrent, recurrent_step
+from argosy.targets.gpu.lower import lower_module
+from argosy.targets.gpu.pipeline import pipeline
 from argosy.targets.gpu.solutions import recurrent as solutions
 
 interpreted_run = pytest.importorskip("tests.targets.gpu.interpreted").interpreted_run
 
 STEPS, BATCH, WIDTH, HIDDEN = 3, 2, 5, 40
+STRICT = CompileOptions(strict=True)
 
 
-def model(kind: str, **attributes: Any) -> Any:
+def model(kind: str, *, batch: int | str = BATCH, **attributes: Any) -> Any:
     rng = np.random.default_rng(5)
     rows = GATES[kind.lower()] * HIDDEN
     shapes = {"w": (2, rows, WIDTH), "r": (2, rows, HIDDEN), "b": (2, 2 * rows)}
@@ -37,7 +41,7 @@ def model(kind: str, **attributes: Any) -> Any:
     graph = helper.make_graph(
         [node],
         "layer",
-        [helper.make_tensor_value_info("x", 1, (STEPS, BATCH, WIDTH))],
+        [helper.make_tensor_value_info("x", 1, (STEPS, batch, WIDTH))],
         [helper.make_tensor_value_info(name, 1, None) for name in ("y", "h")],
         weights,
     )
@@ -51,7 +55,7 @@ def test_tiles_of_fewer_units_give_the_same(kind: str, units: int, monkeypatch: 
     x = {"x": np.random.default_rng(6).standard_normal((STEPS, BATCH, WIDTH)).astype(np.float32)}
     expected = ort.InferenceSession(given.SerializeToString(), providers=["CPUExecutionProvider"]).run(None, x)
     monkeypatch.setattr(recurrent, "_UNITS", (units,))
-    found = interpreted_run(argosy.load_onnx(given), options=CompileOptions(strict=True))(x)
+    found = interpreted_run(argosy.load_onnx(given), options=STRICT)(x)
     for value, right in zip(found.values(), expected, strict=True):
         np.testing.assert_allclose(value, right, rtol=1e-5, atol=1e-5)
 
@@ -63,16 +67,61 @@ def test_steps_that_are_launches_give_the_same(kind: str, late: int | None, monk
     expected = ort.InferenceSession(given.SerializeToString(), providers=["CPUExecutionProvider"]).run(None, x)
     monkeypatch.setattr(solutions, "step_times", lambda *_: (1.0, 0.0))
     monkeypatch.setattr(solutions, "recurrence_kernel", None)
-    found = interpreted_run(argosy.load_onnx(given), options=CompileOptions(strict=True))(x)
+    found = interpreted_run(argosy.load_onnx(given), options=STRICT)(x)
     for value, right in zip(found.values(), expected, strict=True):
         np.testing.assert_allclose(value, right, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("each", [1, 64])
+def test_launches_take_any_number_of_sequences_and_rows_that_no_registers_hold(
+    each: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recurrent_step, "_EACH", each)
+    monkeypatch.setattr(solutions, "step_times", lambda *_: (1.0, 0.0))
+    given = model("LSTM", batch="N")
+    session = ort.InferenceSession(given.SerializeToString(), providers=["CPUExecutionProvider"])
+    run = interpreted_run(argosy.load_onnx(given), options=STRICT)
+    for batch in (1, 5):
+        x = {"x": np.random.default_rng(batch).standard_normal((STEPS, batch, WIDTH)).astype(np.float32)}
+        for value, right in zip(run(x).values(), session.run(None, x), strict=True):
+            np.testing.assert_allclose(value, right, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("spread", [False, True])
+def test_weights_of_8_bits_stay_so_in_memory(spread: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    hidden = 72
+    rng = np.random.default_rng(8)
+    codes = {name: rng.integers(-127, 128, (1, 4 * hidden, hidden), np.int8) for name in ("w", "r")}
+    scale = np.float32(0.002)
+    nodes = [helper.make_node("DequantizeLinear", [name, "scale"], [f"{name}_real"]) for name in codes]
+    nodes.append(helper.make_node("LSTM", ["x", "w_real", "r_real"], ["y"], hidden_size=hidden))
+    graph = helper.make_graph(
+        nodes,
+        "layer",
+        [helper.make_tensor_value_info("x", 1, (STEPS, BATCH, hidden))],
+        [helper.make_tensor_value_info("y", 1, None)],
+        [numpy_helper.from_array(value, name) for name, value in (codes | {"scale": np.array(scale)}).items()],
+    )
+    given = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    monkeypatch.setattr(solutions, "step_times", lambda *_: (1.0, 0.0 if spread else 2.0))
+    program, arch = argosy.load_onnx(given), find_gpu("sm_90")
+    assert arch is not None
+    module = PassManager(tuple(pipeline(STRICT))).run(program.main)
+    buffers = lower_module(module, arch, STRICT, {}, {}).plan.buffers
+    assert sum(buffer.type.startswith("int8") for buffer in buffers) == len(codes)
+    steady = [buffer.type for buffer in buffers if buffer.kind in ("weight", "prepared")]
+    assert not [kind for kind in steady if kind.startswith("float") and str(hidden) in kind]
+    x = {"x": rng.standard_normal((STEPS, BATCH, hidden)).astype(np.float32)}
+    session = ort.InferenceSession(given.SerializeToString(), providers=["CPUExecutionProvider"])
+    (found,) = interpreted_run(program, options=STRICT)(x).values()
+    np.testing.assert_allclose(found, session.run(None, x)[0], rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("arch", ["sm_75", "sm_90", "gfx942", "gfx1100"])
 def test_large_layers_take_launches_and_small_ones_do_not(arch: str) -> None:
     row = find_gpu(arch)
     assert row is not None
-    for hidden, spread in ((32, False), (64, False), (512, True), (1024, True)):
+    for hidden, spread in ((16, False), (32, False), (128, True), (512, True), (1024, True)):
         r = Builder().parameter("r", TensorType(FLOAT32, (1, 4 * hidden, hidden)))
         alone, launched = solutions.step_times(r, 1, 1, row)
         assert (launched < alone) is spread

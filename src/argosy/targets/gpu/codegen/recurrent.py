@@ -3,7 +3,7 @@
 Each step goes over tiles of the hidden units: products of the states with R, then the gates. States lie in global
 memory, of h that of this step and of the next; a barrier between steps lets all threads see what others wrote.
 
-Where R is large, that would leave all of it to a few programs: then each step is a launch, and each tile a program.
+Where R is large, that would leave all of it to a few programs: then each step is a launch (`recurrent_step.py`).
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from argosy.targets.gpu.codegen.op_kernel import OpKernel
 from argosy.targets.lowering.accesses import op_of
 
 __all__ = [
-    "FEW_UNITS",
+    "CELLS",
     "STATES",
+    "RecurrentLayer",
     "end_kernel",
     "phases_of",
     "recurrence_kernel",
     "start_kernel",
-    "step_kernel",
     "unit_tiles",
 ]
 
@@ -39,9 +39,6 @@ _BIAS, _LENGTHS, _INITIAL_H, _INITIAL_C, _PEEPHOLES, _SCALE, _INPUT_SCALE = rang
 _SEQUENCES: Final = 16
 _UNITS: Final = (64, 32, 16)
 _DEPTH: Final = 32
-FEW_UNITS: Final = _UNITS[-1]
-_LONG_DEPTH: Final = 64
-"""Of a step that is a launch: many programs of few units, each of which reads far along its rows of R at a time."""
 
 
 def unit_tiles(hidden: DimLike) -> list[int]:
@@ -55,22 +52,17 @@ def recurrence_kernel(module: Module, units: int) -> Kernel:
 
     Its temporary holds the inputs' shares; behind the results it writes the states.
     """
-    return _layer(module, units).kernel()
+    return RecurrentLayer(module, units).kernel()
 
 
 def start_kernel(module: Module) -> Kernel:
     """Writes the states before the first step; operands and results are those of `recurrence_kernel`."""
-    return _layer(module, FEW_UNITS, spread=True).start()
-
-
-def step_kernel(module: Module, phase: int = 0) -> Kernel:
-    """One of the `phases_of` a step, whose number each launch gives."""
-    return _layer(module, FEW_UNITS, spread=True).step(phase)
+    return RecurrentLayer(module, _UNITS[-1], spread=True).start()
 
 
 def end_kernel(module: Module) -> Kernel:
     """Writes the last states as results."""
-    return _layer(module, FEW_UNITS, spread=True).end()
+    return RecurrentLayer(module, _UNITS[-1], spread=True).end()
 
 
 def phases_of(op: Recurrent) -> int:
@@ -78,77 +70,75 @@ def phases_of(op: Recurrent) -> int:
     return 2 if op.kind == "gru" and not op.linear_before_reset else 1
 
 
-def _layer(module: Module, units: int, *, spread: bool = False) -> _Layer:
-    wide = module.parameters[0].result().dtype.compute
-    kernel = OpKernel(module, [*(value.dtype for value in module.results), wide], [wide])
-    return _Layer(kernel, op_of(kernel.instruction, Recurrent), units, spread=spread)
+class RecurrentLayer:
+    """Writes the kernels of a layer. Of one that is `spread`, a program has one tile of the units."""
 
+    sequences = _SEQUENCES
+    """Of a program."""
 
-class _Layer:
-    """Of a layer that is `spread`, a program has one tile of the units, and each step is a launch."""
-
-    def __init__(self, kernel: OpKernel, op: Recurrent, units: int, *, spread: bool) -> None:
-        self.k, self.op, self.text, self.units, self.spread = kernel, op, kernel.text, units, spread
-        self.wide = kernel.operand(0).dtype.compute
+    def __init__(self, module: Module, units: int, *, spread: bool = False) -> None:
+        self.wide = module.parameters[0].result().dtype.compute
+        self.k = kernel = OpKernel(module, [*(value.dtype for value in module.results), self.wide], [self.wide])
+        self.op, self.text, self.units, self.spread = op_of(kernel.instruction, Recurrent), kernel.text, units, spread
+        op = self.op
         self.kind = scalar.compute_type(self.wide)
-        self.slots = len(kernel.module.results)
-        hidden = kernel.operand(2).shape[2]
+        self.slots = len(module.results)
         self.matrix = self.wide is FLOAT32
-        self.depth = max(at_most(hidden, _LONG_DEPTH if spread else _DEPTH), 16) if self.matrix else 1
+        self.depth = max(at_most(kernel.operand(2).shape[2], _DEPTH), 16) if self.matrix else 1
         shares = (op.directions, *kernel.operand(0).shape[:2], kernel.operand(2).shape[1])
         self.text.wide = self.text.wide or kernel.is_large(shares, self.wide)
 
     def kernel(self) -> Kernel:
         """The whole kernel."""
         text = self.text
-        self._begin()
+        self.begin()
         self.tiles(self._first)
         text.line("tl.debug_barrier()")
         with text.block("for step in range(0, steps):"):
-            self._turn()
-            _CELLS[self.op.kind](self)
+            self.turn()
+            CELLS[self.op.kind](self)
             text.line("tl.debug_barrier()")
         self.tiles(self._last)
-        return self._finished()
+        return self.finished()
 
     def start(self) -> Kernel:
         """The kernel before the steps."""
-        self._begin()
+        self.begin()
         self.tiles(self._first)
-        return self._finished()
-
-    def step(self, phase: int) -> Kernel:
-        """The kernel of a step, or of a phase of it."""
-        self._begin()
-        self.text.line(f"step = {self.k.launch_number()}")
-        self._turn()
-        if phases_of(self.op) == 2:
-            self.tiles((self._gru_gates, self._gru_candidate)[phase])
-        else:
-            _CELLS[self.op.kind](self)
-        return self._finished()
+        return self.finished()
 
     def end(self) -> Kernel:
         """The kernel behind the steps."""
-        self._begin()
+        self.begin()
         self.tiles(self._last)
-        return self._finished()
+        return self.finished()
 
-    def _begin(self) -> None:
+    def begin(self) -> None:
+        """The sizes, and what sequences and direction the program has."""
+        self.program()
+        self.sequence(f"tl.arange(0, {self.sequences})[:, None]")
+
+    def program(self) -> None:
+        """The sizes, and where the program is."""
         k, op, text = self.k, self.op, self.text
-        text.line(f"steps, batch, hidden = {k.dim(0, 0)}, {k.dim(0, 1)}, {k.dim(2, 2)}")
+        for name, value in (("steps", k.dim(0, 0)), ("batch", k.dim(0, 1)), ("hidden", k.dim(2, 2))):
+            text.line(f"{name} = {value}")
         text.line(f"rows = {GATES[op.kind]} * hidden")
-        text.line(f"first = {k.program(0)} * {_SEQUENCES}")
+        text.line(f"first = {k.program(0)} * {self.sequences}")
         text.line(f"direction = {k.program(1)}")
-        text.line(f"b = first + tl.arange(0, {_SEQUENCES})[:, None]")
-        text.line("within = b < batch")
         text.line(f"size = {op.directions} * batch * hidden")
+
+    def sequence(self, place: str) -> None:
+        """The sequences at a place among those of the program, and how long each is."""
+        k, text = self.k, self.text
+        text.line(f"b = first + {place}")
+        text.line("within = b < batch")
         text.line("length = b * 0 + steps")
         if k.has(_LENGTHS):
             given = k.load(_LENGTHS, "b", "within")
             text.line(f"length = tl.minimum(tl.maximum({given}, 0), steps).to({text.index_type})")
 
-    def _turn(self) -> None:
+    def turn(self) -> None:
         """What a step knows of itself."""
         text = self.text
         text.line("now = step % 2")
@@ -169,11 +159,12 @@ class _Layer:
         if self.slots == 3:
             self.k.put("line", self._kept("2"), 2)
 
-    def _finished(self) -> Kernel:
+    def finished(self, warps: int = 4) -> Kernel:
+        """The kernel, over all sequences, directions and, where it is spread, tiles."""
         k = self.k
         tiles = ceildiv(k.operand(2).shape[2], self.units) if self.spread else 1
-        grid = (ceildiv(k.operand(0).shape[1], _SEQUENCES), self.op.directions, tiles)
-        return k.kernel(Launch(grid, 4), k.stored)
+        grid = (ceildiv(k.operand(0).shape[1], self.sequences), self.op.directions, tiles)
+        return k.kernel(Launch(grid, warps), k.stored)
 
     def tiles(self, body: Callable[[], None]) -> None:
         """A loop over the hidden units, a tile at a time; a spread layer has one."""
@@ -189,8 +180,16 @@ class _Layer:
     def _tile(self) -> None:
         text = self.text
         text.line(f"k = begin + tl.arange(0, {self.units})[None, :]")
-        text.line("inside = within & (k < hidden)")
-        text.line("line = (direction * batch + b) * hidden + k")
+        self.lines()
+
+    def lines(self) -> None:
+        """The places of the tile's units among the states, of the sequences at hand."""
+        self.text.line("inside = within & (k < hidden)")
+        self.text.line("line = (direction * batch + b) * hidden + k")
+
+    def steady(self, index: int, place: str) -> str:
+        """A variable with what an operand that no sequence changes has at a place for the tile's units."""
+        return self.k.load(index, f"{place} + k", "k < hidden")
 
     def _kept(self, slot: str) -> str:
         """A variable with a state of the tile at hand."""
@@ -218,18 +217,23 @@ class _Layer:
                     text.line(f'{name} = tl.dot(held, {weight}, {name}, input_precision="ieee")')
                 else:
                     text.line(f"{name} += held * {weight}")
-        if k.has(_SCALE):
-            for name, gate in zip(names, gates, strict=True):
-                text.line(f"{name} = {name} * {self._of_gate(_SCALE, gate)}")
-        return names
+        return self.scaled(names, gates)
+
+    def scaled(self, names: list[str], gates: range) -> list[str]:
+        """Variables with products of the rows of R of some gates, times the scales of its codes."""
+        if not self.k.has(_SCALE):
+            return names
+        return [
+            self.text.let(f"{name} * {self._of_gate(_SCALE, gate)}") for name, gate in zip(names, gates, strict=True)
+        ]
 
     def _of_gate(self, index: int, gate: int) -> str:
         """A variable with what an operand [directions, rows] has for a gate of the tile's units."""
-        return self.k.load(index, f"direction * rows + {gate} * hidden + k", "k < hidden")
+        return self.steady(index, f"direction * rows + {gate} * hidden")
 
     def bias(self, half: int, gate: int) -> str:
         """A variable with the bias of W (half 0) or R (half 1) for a gate."""
-        return self.k.load(_BIAS, f"(direction * 2 + {half}) * rows + {gate} * hidden + k", "k < hidden")
+        return self.steady(_BIAS, f"(direction * 2 + {half}) * rows + {gate} * hidden")
 
     def share(self, gate: int, *, whole: bool = True) -> str:
         """A variable with what the inputs and the biases add to a gate; of R's bias only where `whole`."""
@@ -268,14 +272,15 @@ class _Layer:
         """What a gate sees of c, as a factor; empty where it sees none."""
         if not self.k.has(_PEEPHOLES):
             return ""
-        return self.k.load(_PEEPHOLES, f"(direction * 3 + {number}) * hidden + k", "k < hidden")
+        return self.steady(_PEEPHOLES, f"(direction * 3 + {number}) * hidden")
 
     def rnn(self) -> None:
         """One gate."""
 
         def body() -> None:
+            share, old = self.share(0), self._kept("now")
             (product,) = self.products("now", range(1))
-            self.finish(self.gate(0, f"{self.share(0)} + {product}"), self._kept("now"))
+            self.finish(self.gate(0, f"{share} + {product}"), old)
 
         self.tiles(body)
 
@@ -284,8 +289,10 @@ class _Layer:
         self.tiles(self._lstm_tile)
 
     def _lstm_tile(self) -> None:
-        i, o, f, cell = (f"{self.share(n)} + {p}" for n, p in enumerate(self.products("now", range(4))))
-        old = self._kept("2")
+        # what else is read comes in while the products are made
+        shares, old, h = [self.share(gate) for gate in range(4)], self._kept("2"), self._kept("now")
+        products = self.products("now", range(4))
+        i, o, f, cell = (f"{share} + {product}" for share, product in zip(shares, products, strict=True))
         if self.k.has(_PEEPHOLES):
             i, f = f"{i} + {self.peephole(0)} * {old}", f"{f} + {self.peephole(2)} * {old}"
         opened = self.gate(0, i)
@@ -294,36 +301,46 @@ class _Layer:
         if self.k.has(_PEEPHOLES):
             o = f"{o} + {self.peephole(1)} * {new}"
         self._keep("2", self.text.let(f"tl.where(running, {new}, {old})"))
-        self.finish(self.text.let(f"{self.gate(0, o)} * {self.function(2, new)}"), self._kept("now"))
+        self.finish(self.text.let(f"{self.gate(0, o)} * {self.function(2, new)}"), h)
 
     def gru(self) -> None:
         """Gates in the order z r h."""
         if self.op.linear_before_reset:
             self.tiles(self._gru_tile)
             return
-        self.tiles(self._gru_gates)
+        self.tiles(self.gru_gates)
         self.text.line("tl.debug_barrier()")
-        self.tiles(self._gru_candidate)
+        self.tiles(self.gru_candidate)
 
     def _gru_tile(self) -> None:
+        shares, old = [self.share(0), self.share(1), self.share(2, whole=False)], self._kept("now")
         z, r, h = self.products("now", range(3))
-        update, reset = self.gate(0, f"{self.share(0)} + {z}"), self.gate(0, f"{self.share(1)} + {r}")
-        self._gru_end(update, f"{reset} * ({h} + {self.bias(1, 2)})" if self.k.has(_BIAS) else f"{reset} * {h}")
+        update, reset = self.gate(0, f"{shares[0]} + {z}"), self.gate(0, f"{shares[1]} + {r}")
+        recurrent = f"{reset} * ({h} + {self.bias(1, 2)})" if self.k.has(_BIAS) else f"{reset} * {h}"
+        self._gru_end(update, f"{shares[2]} + {recurrent}", old)
 
-    def _gru_gates(self) -> None:
+    def gru_gates(self) -> None:
+        """The first phase of a GRU that resets before the product: the update gate and the reset h."""
+        shares, old = [self.share(0), self.share(1)], self._kept("now")
         z, r = self.products("now", range(2))
-        update, reset = self.gate(0, f"{self.share(0)} + {z}"), self.gate(0, f"{self.share(1)} + {r}")
+        update, reset = self.gate(0, f"{shares[0]} + {z}"), self.gate(0, f"{shares[1]} + {r}")
         self._keep("3", update)
-        self._keep("2", self.text.let(f"{reset} * {self._kept('now')}"))
+        self._keep("2", self.text.let(f"{reset} * {old}"))
 
-    def _gru_candidate(self) -> None:
+    def gru_candidate(self) -> None:
+        """The second phase."""
+        share, old, update = self.share(2, whole=False), self._kept("now"), self._kept("3")
         (h,) = self.products("2", range(2, 3))
-        self._gru_end(self._kept("3"), f"({h} + {self.bias(1, 2)})" if self.k.has(_BIAS) else h)
+        self._gru_end(update, f"{share} + ({h} + {self.bias(1, 2)})" if self.k.has(_BIAS) else f"{share} + {h}", old)
 
-    def _gru_end(self, update: str, recurrent: str) -> None:
-        candidate = self.gate(1, f"{self.share(2, whole=False)} + {recurrent}")
-        old = self._kept("now")
+    def _gru_end(self, update: str, total: str, old: str) -> None:
+        candidate = self.gate(1, total)
         self.finish(self.text.let(f"(1.0 - {update}) * {candidate} + {update} * {old}"), old)
 
 
-_CELLS: Final[Mapping[str, Callable[[_Layer], None]]] = {"rnn": _Layer.rnn, "gru": _Layer.gru, "lstm": _Layer.lstm}
+CELLS: Final[Mapping[str, Callable[[RecurrentLayer], None]]] = {
+    "rnn": RecurrentLayer.rnn,
+    "gru": RecurrentLayer.gru,
+    "lstm": RecurrentLayer.lstm,
+}
+"""The step of each kind."""

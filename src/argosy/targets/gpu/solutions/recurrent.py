@@ -14,15 +14,14 @@ from argosy.ops.view import Reshape, Transpose
 from argosy.targets.gpu.arches.row import GpuArch
 from argosy.targets.gpu.codegen.blocks import size_hint
 from argosy.targets.gpu.codegen.recurrent import (
-    FEW_UNITS,
     STATES,
     end_kernel,
     phases_of,
     recurrence_kernel,
     start_kernel,
-    step_kernel,
     unit_tiles,
 )
+from argosy.targets.gpu.codegen.recurrent_step import StepTile, step_kernel, step_tile
 from argosy.targets.gpu.lone_op import LoneOp
 from argosy.targets.gpu.solution import Problem, Steps, register_solution
 from argosy.targets.gpu.solutions.products import MatrixProduct, launch_product
@@ -31,10 +30,12 @@ from argosy.targets.lowering.accesses import op_of, present
 __all__ = ["RecurrentLaunches", "RecurrentSteps", "step_times"]
 
 _MOST_LAUNCHES: Final = 4096
-_LAUNCH: Final = 2.5
-"""Microseconds from a launch in a graph to the next."""
-_CACHED: Final = 4
-"""What a program reads from the cache, in units of its share of the memory's bandwidth."""
+_LAUNCH: Final = 3.0
+"""Microseconds from a launch in a graph to the end of what a program of it does."""
+_TURN: Final = 1.0
+"""Of a step inside a program, beside its products."""
+_PRODUCT: Final = 0.5
+"""Of a product of a tile of 64 units and 32 elements of the states for one gate, inside a program."""
 _BANDWIDTH: Final = 1e12
 _UNITS: Final = 64
 """Bytes a second and compute units of devices that the table has no figure for."""
@@ -54,17 +55,17 @@ class RecurrentSteps(LoneOp):
     def lower(self, problem: Problem, config: Any, steps: Steps) -> None:
         layer = problem.anchor_instruction
         op, x, r = op_of(layer, Recurrent), present(layer, 0), present(layer, 2)
-        (of_product, units), product = config, _shares(problem)
+        (of_product, tile), product = config, _shares(problem)
         shares = steps.temporary(product.module.results[0].tensor)
         reads, weights = [steps.ordered(place, None) for place in (0, 1)], [steps.is_weight(place) for place in (0, 1)]
         launch_product(product, of_product, steps, reads, weights, shares)
         states = steps.temporary(TensorType(x.dtype.compute, (STATES, op.directions, x.shape[1], r.shape[2])))
         results = [steps.result(number) for number in range(len(problem.module.results))]
-        self._recur(problem, steps, units, shares, [*results, states])
+        self._recur(problem, steps, tile, shares, [*results, states])
 
-    def _recur(self, problem: Problem, steps: Steps, units: int, shares: int, writes: Sequence[int]) -> None:
+    def _recur(self, problem: Problem, steps: Steps, tile: Any, shares: int, writes: Sequence[int]) -> None:
         """The kernels behind the product, which write the results and the states."""
-        self.call(problem, steps, recurrence_kernel(problem.module, units), [shares], writes)
+        self.call(problem, steps, recurrence_kernel(problem.module, tile), [shares], writes)
 
 
 @register_solution
@@ -87,14 +88,19 @@ class RecurrentLaunches(RecurrentSteps):
         return super().applies(problem)
 
     def configs(self, problem: Problem) -> Sequence[Any]:
-        return [(config, FEW_UNITS) for config in MatrixProduct().configs(_shares(problem))]
+        layer = problem.anchor_instruction
+        op, x, r = op_of(layer, Recurrent), present(layer, 0), present(layer, 2)
+        tile = step_tile(op, x.shape[1], r.shape[2], problem.arch)
+        return [(config, tile) for config in MatrixProduct().configs(_shares(problem))]
 
-    def _recur(self, problem: Problem, steps: Steps, units: int, shares: int, writes: Sequence[int]) -> None:
+    def _recur(self, problem: Problem, steps: Steps, tile: StepTile, shares: int, writes: Sequence[int]) -> None:
         layer, module = problem.anchor_instruction, problem.module
         count = present(layer, 0).shape[0]
         reads = [*(steps.ordered(index, None) for index in range(len(module.parameters))), shares]
+        weights = [steps.is_weight(index) for index in range(len(module.parameters))]
         steps.launch(start_kernel(module), reads, writes)
-        kernels = [step_kernel(module, phase) for phase in range(phases_of(op_of(layer, Recurrent)))]
+        phases = range(phases_of(op_of(layer, Recurrent)))
+        kernels = [step_kernel(module, tile, phase).early(weights) for phase in phases]
         for step in range(count if isinstance(count, int) else 0):
             for kernel in kernels:
                 steps.launch(kernel, reads, writes, [step])
@@ -104,17 +110,17 @@ class RecurrentLaunches(RecurrentSteps):
 def step_times(r: Value, batch: int, phases: int, arch: GpuArch) -> tuple[float, float]:
     """A model of a step's microseconds: in programs for 16 sequences of a direction each, and as launches over all.
 
-    Both read R once for every 16 sequences. A program gets a few times its share of the memory's bandwidth, as R comes
-    from the cache; many programs get all of it. Sizes that only the run knows count as `size_hint` has them.
+    The first is a chain of small products, however little R is; the second reads R once for every 8 sequences. Sizes
+    that only the run knows count as `size_hint` has them.
     """
     directions, rows, hidden = (size_hint(size) for size in r.shape)
-    groups = -(-batch // 16)
-    each = rows * hidden * max(r.dtype.bits // 8, 1)
-    bandwidth = (arch.product.bandwidth or _BANDWIDTH) / 1e6
-    units = arch.product.compute_units or _UNITS
-    alone = each / (bandwidth * _CACHED / units)
-    share = min(groups * directions * -(-hidden // FEW_UNITS) / units, 1)
-    return alone, phases * _LAUNCH + each * groups * directions / (bandwidth * share)
+    units = arch.units or _UNITS
+    products = rows * -(-hidden // 64) * -(-hidden // 32) / max(hidden, 1)
+    alone = (_TURN + _PRODUCT * products) * -(-directions * -(-batch // 16) // units)
+    groups = -(-batch // 8)
+    read = rows * hidden * max(r.dtype.bits // 8, 1) * groups * directions
+    bandwidth = (arch.product.bandwidth or _BANDWIDTH) / 1e6 * min(groups * directions * hidden / units, 1)
+    return alone, phases * (_LAUNCH + read / bandwidth)
 
 
 def _shares(problem: Problem) -> Problem:
