@@ -40,13 +40,14 @@ from argosy.options import CompileOptions
 from argosy.passes.manager import PassManager
 from argosy.targets.gpu import lower, problem
 from argosy.targets.gpu.codegen.pipelined import PipelinedTile
+from argosy.targets.gpu.codegen.pipelined_attention import FlashTile
 from argosy.targets.gpu.codegen.summing import Tile
 from argosy.targets.gpu.pipeline import pipeline
 from argosy.targets.gpu.solution import Problem, Solution, Steps
 from argosy.targets.gpu.variant import compiled_variant
 from argosy.targets.lowering.accesses import present
 from benchmarks.gpu.cases import PRECISION, known_gpu
-from benchmarks.gpu.parts import ATTENTIONS
+from benchmarks.gpu.parts import ATTENTIONS, Attended
 from benchmarks.models import catalog
 
 _SECONDS: Final = 90
@@ -67,7 +68,7 @@ class Subject:
 
     def onnx(self) -> onnx.ModelProto:
         """The model."""
-        known = {each.name: each for each in ATTENTIONS}
+        known = {each.name: each for each in (*ATTENTIONS, *_MORE)}
         return known[self.model].model() if self.model in known else catalog.make(self.model, **self.changes)
 
     def feeds(self) -> Mapping[str, Any]:
@@ -86,10 +87,15 @@ class Subject:
         return PassManager(tuple(pipeline(CompileOptions(precision=PRECISION)))).run(self.program().main)
 
 
+_MORE: Final = tuple(
+    Attended(*sizes, causal)
+    for sizes in ((4, 12, 2048, 64), (8, 12, 512, 64), (1, 32, 4096, 128))
+    for causal in (False, True)
+)
 SUBJECTS: Final = (
     Subject("bert-b32", "bert_base", {"batch": 32, "sequence": 128}, {"layers": 2}),
     Subject("resnet-b32", "resnet50", {"batch": 32}),
-    *(Subject(each.name, each.name, {}) for each in ATTENTIONS),
+    *(Subject(each.name, each.name, {}) for each in (*ATTENTIONS, *_MORE)),
     Subject("bert-b1", "bert_base", {"batch": 1, "sequence": 128}, {"layers": 2}),
     Subject("resnet-b1", "resnet50", {"batch": 1}),
 )
@@ -110,10 +116,16 @@ _PIPELINED: Final = tuple(
 _ATTENTION: Final = tuple(
     Tile(high, wide, 16, warps, stages)
     for high, wide, warps, stages in (
-        (64, 64, 4, 2), (128, 64, 4, 3), (128, 64, 8, 3), (64, 128, 4, 2), (128, 128, 8, 2), (64, 32, 4, 3),
-        (64, 128, 8, 2), (32, 64, 2, 2),
+        (64, 64, 4, 2), (64, 64, 4, 3), (128, 64, 4, 3), (128, 64, 8, 2), (128, 64, 8, 3), (64, 128, 4, 2),
+        (128, 128, 8, 2), (64, 32, 4, 3), (64, 128, 8, 2), (128, 128, 4, 2), (128, 32, 4, 4), (32, 64, 2, 2),
     )
 )  # fmt: skip
+_FLASH: Final = tuple(
+    FlashTile(keys, stages, turns, pinned)
+    for keys, stages in ((128, 2), (64, 4), (64, 3))
+    for turns in (True, False)
+    for pinned in (True, False)
+)
 _FLAT: Final = tuple(
     Tile(high, 64, 32, warps, stages)
     for high, warps, stages in ((128, 4, 4), (256, 8, 3), (128, 8, 4), (256, 4, 3), (64, 4, 4), (256, 8, 4))
@@ -125,6 +137,7 @@ _CANDIDATES: Final = {
     "pipelined product": _PIPELINED,
     "pipelined convolution": _PIPELINED,
     "flash": _ATTENTION,
+    "pipelined attention": _FLASH,
 }
 
 
@@ -350,7 +363,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--arch", default="h200", help="the GPU to compile for (default: h200)")
     parser.add_argument("--subject", action="append", choices=[each.name for each in SUBJECTS], help="only these")
-    parser.add_argument("--numbers", type=_numbers, default="0-13", help="the candidates, as 0,2,5-7 (default: 0-13)")
+    parser.add_argument("--numbers", type=_numbers, default="0-24", help="the candidates, as 0,2,5-7 (default: 0-24)")
     parser.add_argument("--only", default="", metavar="REGEX", help="tune only problems with such words (pack)")
     asked = parser.parse_args()
     subjects = [each for each in SUBJECTS if not asked.subject or each.name in asked.subject]

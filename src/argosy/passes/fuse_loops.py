@@ -33,7 +33,7 @@ from argosy.ops.pointwise import Pointwise
 from argosy.ops.shapes import product
 from argosy.ops.slicing import Pad
 from argosy.passes.manager import PassContext, register_pass
-from argosy.rewrite.attention import find_attentions
+from argosy.rewrite.attention import find_attentions, placed_values
 from argosy.rewrite.codes import dequantized_matrix
 from argosy.rewrite.product_ends import product_ends
 from argosy.rewrite.rebuild import map_bodies
@@ -73,6 +73,7 @@ class FuseLoops:
     """Replace groups of instructions by `fused` ops, each of which becomes one kernel.
 
     Weights of products stay in codes where those stand for float32; with `short_codes`, for short floats as well.
+    With `places`, masks that places say, or that are said for rows and keys apart, are computed in attention.
     """
 
     name = "fuse_loops"
@@ -82,6 +83,7 @@ class FuseLoops:
     transforms: frozenset[str] = frozenset()
     rows: bool = False
     short_codes: bool = False
+    places: bool = False
 
     def run(self, module: Module, context: PassContext) -> Module:
         """The module with its kernels fused; bodies of control ops too."""
@@ -96,6 +98,7 @@ class FuseLoops:
         apart = _defining(module)
         steady = _steady(module, short=self.short_codes)
         attentions = {attention.product: attention.inner for attention in find_attentions(module)}
+        placed = placed_values(module) if self.places and attentions else frozenset()
         rows = find_rows(module) if self.rows else {}
         ends = product_ends(module, self.views) if self.rows else frozenset()
         inner = {root: own for root, own in rows.items() if not own & set().union(*attentions.values())}
@@ -118,9 +121,10 @@ class FuseLoops:
                     or of_rows  # what takes it goes over other rows, else it would be one of them
                     or (instruction in steady and any(group and group.members[0] not in steady for group in taken))
                 )
-                joined = self._place(
-                    instruction, taken, roots, alone=alone, everywhere=instruction.op.name in self.views | WIDENING
-                )
+                everywhere = instruction.op.name in self.views | WIDENING
+                if instruction in placed and taken and all(group and group.inner for group in taken):
+                    everywhere, alone = True, instruction in results
+                joined = self._place(instruction, taken, roots, alone=alone, everywhere=everywhere)
                 group = joined[0]
                 if instruction in attentions and group is not None and not attentions[instruction] & (apart | steady):
                     group.inner = attentions[instruction]

@@ -21,10 +21,15 @@ from argosy.ops import shapes
 from argosy.ops.pointwise import Pointwise
 from argosy.ops.reduce import Softmax
 
-__all__ = ["Attention", "find_attentions"]
+__all__ = ["Attention", "find_attentions", "placed_values"]
 
 _LARGEST_HEAD: Final = 512
 """Numbers of a query, key or value beyond which the scores are the smaller part of the work."""
+
+_VIEWS: Final = ("reshape", "transpose", "broadcast", "slice", "squeeze", "unsqueeze")
+_CHEAP: Final = frozenset(
+    {"add", "sub", "mul", "neg", "min", "max", "lt", "le", "eq", "and", "or", "not", "select", "convert"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +88,43 @@ def find_attentions(module: Module) -> Sequence[Attention]:
         if instruction.op.name == "dot"
     )
     return [attention for attention in found if attention is not None]
+
+
+def placed_values(module: Module) -> frozenset[Instruction]:
+    """What is computed from places, and from tensors that have one row or one key for all: masks, wherever they go.
+
+    It is less to compute such a matrix again than to store and load it.
+    """
+    found: set[Instruction] = set()
+    for instruction in module.instructions:
+        op = instruction.op
+        cheap = isinstance(op, Pointwise) and all(step.primitive in _CHEAP for step in op.formula.steps)
+        if not cheap and op.name not in ("range", "triangle", *_VIEWS):
+            continue
+        operands = [operand for operand in instruction.operands if operand is not None]
+        if not all(isinstance(kind, TensorType) and kind.dims is not None for kind in instruction.types):
+            continue
+        if len(operands) == len(instruction.operands) and all(
+            operand.instruction in found or _is_splat(operand) or (cheap and _has_one(operand, instruction))
+            for operand in operands
+        ):
+            found.add(instruction)
+    return frozenset(found)
+
+
+def _is_splat(value: Value) -> bool:
+    literal = value.constant
+    return literal is not None and (literal.size == 1 or literal.is_splat)
+
+
+def _has_one(value: Value, instruction: Instruction) -> bool:
+    """Whether a value has one row or one key, for many of what is made of it."""
+    if not isinstance(value.type, TensorType) or value.type.dims is None:
+        return False
+    mine, made = value.shape, instruction.result().shape
+    if len(made) < 2 or any(equal(size, 1) for size in made[-2:]):
+        return False
+    return len(mine) < 2 or any(equal(size, 1) for size in mine[-2:])
 
 
 def _attention(

@@ -18,6 +18,7 @@ from argosy.passes.lower_quantize import LowerQuantize
 from argosy.passes.manager import Phase
 from argosy.passes.merge_products import MergeProducts
 from argosy.passes.pad_channels import PadChannels
+from argosy.passes.spell_masks import SpellMasks
 from argosy.passes.store_short import StoreShort
 
 __all__ = ["pipeline"]
@@ -40,8 +41,10 @@ def pipeline(options: CompileOptions) -> Sequence[Phase]:
     if options.precision in _SHORT:
         lower = LowerPrecision(_SHORT[options.precision], codes=True)
         phases.append(Phase("short", (lower, FoldConstants(dequantizes=True), EliminateCommon(), PadChannels())))
-    loops = FuseLoops(elementwise=ELEMENTWISE | {"frames"}, transforms=TRANSFORMS, rows=True, short_codes=True)
-    fuse = Phase("fuse", (loops,))
+    loops = FuseLoops(
+        elementwise=ELEMENTWISE | {"frames"}, transforms=TRANSFORMS, rows=True, short_codes=True, places=True
+    )
+    fuse = Phase("fuse", (SpellMasks(), loops))
     if options.precision not in _SHORT:
         return (*phases, fuse)
     return (*phases, fuse, Phase("stores", (StoreShort(_SHORT[options.precision]),)))

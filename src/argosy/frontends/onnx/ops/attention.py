@@ -102,7 +102,8 @@ def causal(node: Node, scores: Value, past: DimLike) -> Value:
     queries = node.add(Unsqueeze((1,)), counted(node, scores, scores.rank - 2))
     keys = counted(node, scores, scores.rank - 1)
     first = node.add(DimValues((past,), scalar=True))
-    return node.pointwise(lambda x, t, s, p: (s + p < t).select(EXCLUDED, x), scores, keys, queries, first)
+    later = node.pointwise(lambda t, s, p: s + p < t, keys, queries, first)
+    return node.pointwise(lambda later, x: later.select(EXCLUDED, x), later, scores)
 
 
 def masked(node: Node, name: str, mask: Value, scores: Value, own: DimLike, added: float) -> Value:

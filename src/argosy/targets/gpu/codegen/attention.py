@@ -6,17 +6,21 @@ IO-Awareness" (2022); the running form is that of `softmax`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Final
 
 from argosy.ir import access as maps
 from argosy.ir.access import Access, axis_index
-from argosy.ir.dim import DimLike, Symbol, ceildiv, symbol_dim
+from argosy.ir.dim import Dim, DimLike, Symbol, ceildiv, symbol_dim
 from argosy.ir.dtype import FLOAT32
 from argosy.ir.module import Instruction, Module, Value
 from argosy.ops.pointwise import Pointwise
 from argosy.ops.shapes import product
 from argosy.rewrite.attention import Attention, find_attentions
+from argosy.targets.gpu.codegen.attention_mask import HIDDEN, Hidden, hidden_keys
 from argosy.targets.gpu.codegen.blocks import power_of_two
+from argosy.targets.gpu.codegen.element import Elements
 from argosy.targets.gpu.codegen.kernel import Kernel, KernelWriter, Launch
 from argosy.targets.gpu.codegen.loops import decompose
 from argosy.targets.gpu.codegen.operands import matrix_way, multiply
@@ -24,9 +28,14 @@ from argosy.targets.gpu.codegen.summing import Tile
 from argosy.targets.lowering.accesses import DeclinedError, axes_access, present
 from argosy.targets.lowering.kernel_text import axis_name
 
-__all__ = ["attention_kernel", "attention_of"]
+__all__ = [
+    "LOG2_E", "AttentionSpace", "attention_kernel", "attention_of", "power_of", "scaled_scores", "unrounded",
+]  # fmt: skip
 
 Order = tuple[int, ...] | None
+LOG2_E: Final = 1.4426950408889634
+_LARGE: Final = 1e4
+"""Factors of scores that leave them finite, and such that are masks."""
 
 
 def attention_of(module: Module, anchor: Instruction) -> Attention:
@@ -37,11 +46,12 @@ def attention_of(module: Module, anchor: Instruction) -> Attention:
     return found
 
 
-class _Space:
+class AttentionSpace:
     """The indices of a kernel: batch axes and the row of the root, keys, numbers of a head."""
 
     def __init__(self, writer: KernelWriter, attention: Attention) -> None:
         self._writer = writer
+        self._attention = attention
         self.root = attention.product.result()
         self.scores = attention.scores.result()
         self.rows = self.root.shape[-2]
@@ -90,6 +100,111 @@ class _Space:
         key = self.symbol("n", self.keys) if value.shape[-1] != 1 else 0
         return axes_access(self.root.shape, value.shape, (*indices, key))
 
+    def hidden(self, number: str, high: int) -> Hidden:
+        """The keys that a mask hides from a tile of `high` rows, of which the variable `number` says which it is."""
+        source = present(self._attention.softmax, 0)
+        if source.shape[:-1] != self.root.shape[:-1]:
+            return Hidden()
+        self._writer.text.roots["n"] = frozenset({"n"})
+        first = symbol_dim(Symbol(f"@{number}", 0, None)) * high
+        row = (axis_index(self.root.rank - 2, self.rows), first, first + (high - 1))
+        key = self.symbol("n", self.keys)
+        return hidden_keys(self._writer.elements, self._attention, self.row(source), row, key)
+
+    def changed(self, source: Value, hidden: Hidden) -> str:
+        """What the softmax takes at the row and the key, once the scores are given."""
+        elements = self._writer.elements
+        for value, term in hidden.said:
+            more, less = (_of_sign(term, sign) for sign in (1, -1))
+            elements.given[value] = elements.let(f"({elements.text.dim(more)} > {elements.text.dim(less)})")
+        found = elements.of(source, self.row(source))
+        for value, _ in hidden.said:
+            del elements.given[value]
+        return found
+
+    @contextmanager
+    def keys_in_tiles(self, hidden: Hidden, wide: int) -> Iterator[None]:
+        """The loop over the keys from `start` on that a tile of rows may see.
+
+        Where rows that see nothing have a result, a tile with such a row goes on through all keys.
+        """
+        text, limit = self._writer.text, self._writer.text.dim(self.keys)
+        begin = "0"
+        if hidden.first is not None and not hidden.finite:
+            begin = text.let(f"tl.maximum({text.dim(hidden.first)}, 0) // {wide} * {wide}", "begin")
+        if hidden.limit is None:
+            with text.block(f"for start in range({begin}, {limit}, {wide}):"):
+                yield
+            return
+        seen = text.let(f"tl.minimum(tl.maximum({text.dim(hidden.limit)}, 0), {limit})", "seen")
+        if not hidden.finite:
+            with text.block(f"for start in range({begin}, {seen}, {wide}):"):
+                yield
+            return
+        text.line(f"begin = {seen} * 0")
+        text.line(f"end = {seen}")
+        with text.block("for _ in range(0, 2):"):
+            with text.block(f"for start in range(begin, end, {wide}):"):
+                yield
+            text.line(f"begin = ({seen} + {wide - 1}) // {wide} * {wide}")
+            text.line(f"end = tl.where(tl.max((most <= {HIDDEN}).to(tl.int32)) > 0, {limit}, begin)")
+
+
+def _of_sign(term: DimLike, sign: int) -> DimLike:
+    """The parts of a sum with factors of a sign, with those factors' sizes."""
+    if isinstance(term, int):
+        return max(term * sign, 0)
+    kept = tuple((atoms, factor * sign) for atoms, factor in term.terms if factor * sign > 0)
+    return sum((Dim((each,)) if each[0] else each[1] for each in kept), 0)
+
+
+def scaled_scores(attention: Attention) -> tuple[Value | None, float]:
+    """The scores times a number, and that number, where what follows may as well be done to the scores alone.
+
+    So it is of what leaves them or puts -inf in their place. None and 1 where it is not so.
+    """
+    inside = attention.steps
+    value = present(attention.softmax, 0)
+    while value.instruction in inside and isinstance(value.instruction.op, Pointwise):
+        primitive, operands = value.instruction.op.formula.primitive, value.instruction.operands
+        numbers = [None if operand is None else _number(operand) for operand in operands]
+        if primitive == "mul":
+            for number, other in zip(numbers, reversed(operands), strict=True):
+                if number is not None and 0 < number < _LARGE and other is not None and _is_scored(other, attention):
+                    return value, number
+            return None, 1.0
+        branches = [place for place in (1, 2) if primitive == "select" and numbers[place] == -float("inf")]
+        other = operands[3 - branches[0]] if len(branches) == 1 else None
+        if other is None:
+            return None, 1.0
+        value = other
+    return (value, 1.0) if value == attention.scores.result() else (None, 1.0)
+
+
+def _is_scored(value: Value, attention: Attention) -> bool:
+    """Whether a value is the scores, perhaps in another type."""
+    while value.instruction in attention.steps and isinstance(value.instruction.op, Pointwise):
+        if [step.primitive for step in value.instruction.op.formula.steps] != ["convert"]:
+            return False
+        value = present(value.instruction, 0)
+    return value == attention.scores.result()
+
+
+def _number(value: Value) -> float | None:
+    literal = value.constant
+    return float(literal.item()) if literal is not None and literal.size == 1 else None
+
+
+def power_of(elements: Elements, value: str, factor: float, shift: str, *, exact: bool) -> str:
+    """The Triton of e to the power of what a score is above the greatest, of which `shift` is the variable.
+
+    Not `exact`, of a factor times that, where `shift` is the greatest times the factor and log2(e).
+    """
+    if not elements.short:
+        return elements.exp(f"{value} - {shift}")
+    by = factor * LOG2_E
+    return f"tl.exp2(({value} - {shift}) * {by})" if exact else f"tl.exp2(tl.fma({value}, {by}, -{shift}))"
+
 
 def attention_kernel(
     module: Module, anchor: Instruction, orders: Sequence[Order], order: Order, tile: Tile, *, tf32: bool = False
@@ -105,7 +220,7 @@ def attention_kernel(
         raise DeclinedError("its result is moved")
     writer = KernelWriter(module, orders, (order,))
     text, elements = writer.text, writer.elements
-    space = _Space(writer, attention)
+    space = AttentionSpace(writer, attention)
     if space.scores.rank < 2 or root.rank < 2 or product(space.scores.shape[:-1]) != product(root.shape[:-1]):
         raise DeclinedError("its scores have other rows than its result")
     high, wide = tile.rows, tile.columns
@@ -126,8 +241,10 @@ def attention_kernel(
     text.line(f'most = tl.full([{high}, 1], float("-inf"), tl.float32)')
     text.line(f"total = tl.zeros([{high}, 1], tl.float32)")
     text.line(f"acc = tl.zeros([{high}, {across}], tl.float32)")
-    limit = text.dim(space.keys)
-    with text.block(f"for start in range(0, {limit}, {wide}):"), elements.scope():
+    source = present(attention.softmax, 0)
+    scaled, factor = scaled_scores(attention) if elements.short else (None, 1.0)
+    hidden = space.hidden(tiles, high)
+    with space.keys_in_tiles(hidden, wide), elements.scope():
         text.root("n", f"start + tl.arange(0, {wide})[None, :]")
         text.root("nt", f"start + tl.arange(0, {wide})[:, None]")
         text.root("dt", f"tl.arange(0, {deep})[:, None]")
@@ -142,16 +259,17 @@ def attention_kernel(
         at = space.operand(keys, space.symbol("dt", head), space.symbol("n", space.keys))
         k = way.tile(elements, 1, keys, at, (deep, wide), "" if head == deep else "dt_inside", ("dt", "n"))
         zero = text.let(f"tl.zeros([{high}, {wide}], tl.float32)")
-        elements.given[attention.scores.result()] = text.let(multiply(q, k, zero, way, deep, tf32=tf32))
-        source = present(attention.softmax, 0)
-        scores = elements.of(source, space.row(source))
+        elements.given[scaled or attention.scores.result()] = text.let(multiply(q, k, zero, way, deep, tf32=tf32))
+        scores = space.changed(source, hidden)
         if ragged:
             scores = text.let(f'tl.where(n_inside, {scores}, float("-inf"))')
         scores = text.let(f"tl.broadcast_to({scores}, [{high}, {wide}])")
-        text.line(f"higher = max_nan(most, tl.reduce({scores}, 1, max_nan, keep_dims=True))")
+        # A NaN among the scores makes one of the powers and so of their sum, whatever the greatest is.
+        text.line(f"higher = tl.maximum(most, tl.max({scores}, 1, keep_dims=True))")
         text.line('safe = tl.where(higher == float("-inf"), tl.zeros_like(higher), higher)')
-        text.line(f"powers = {elements.exp(f'{scores} - safe')}")
-        text.line(f"kept = {elements.exp('most - safe')}")
+        text.line(f"shift = safe * {factor * LOG2_E}" if scaled else "shift = safe")
+        text.line(f"powers = {power_of(elements, scores, factor, 'shift', exact=scaled is None)}")
+        text.line(f"kept = {power_of(elements, 'most', factor, 'shift', exact=scaled is None)}")
         text.line("total = total * kept + tl.sum(powers, 1, keep_dims=True)")
         elements.given[attention.softmax.result()] = "powers"
         at = space.operand(values, space.symbol("nt", space.keys), space.symbol(column, width))
@@ -173,7 +291,7 @@ def attention_kernel(
         elements.given[attention.softmax.result()] = "whole"
         text.line("n = tl.zeros([1, 1], tl.int32)")
         text.roots["n"] = frozenset()
-        weights = _unrounded(present(anchor, 0))
+        weights = unrounded(present(anchor, 0))
         scale = elements.of(weights, space.row(weights))
     elements.given[anchor.result()] = text.let(f"acc * {scale}")
     place = maps.identity(root.shape)
@@ -190,7 +308,7 @@ def _axis(writer: KernelWriter, name: str, base: str, count: int, along: str, ex
         writer.elements.masks.append((f"{name}_inside", text.roots[name]))
 
 
-def _unrounded(weights: Value) -> Value:
+def unrounded(weights: Value) -> Value:
     """The weights before they are converted for the product: what scales its sums is not to be rounded so."""
     made = weights.instruction
     while isinstance(made.op, Pointwise) and [step.primitive for step in made.op.formula.steps] == ["convert"]:

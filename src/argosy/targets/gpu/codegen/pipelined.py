@@ -25,7 +25,7 @@ from argosy.targets.gpu.codegen.prelude import prelude_for
 from argosy.targets.gpu.codegen.tensor_map import TensorMap
 from argosy.targets.lowering.accesses import DeclinedError
 
-__all__ = ["DEEP", "PipelinedTile", "pipelined_kernel"]
+__all__ = ["DEEP", "PipelinedTile", "in_gluon", "pipelined_kernel"]
 
 DEEP: Final = 64
 """Places of the inner axis in a step: 128 bytes of 16-bit numbers, the longest row that copies swizzle."""
@@ -273,9 +273,7 @@ class _Finish:
         body()
         if text.symbols or text.faults:
             raise DeclinedError("its sizes are symbolic")
-        lines = _NUMBER.sub(r"tl.to_tensor(\1)", _RANGE.sub(_ranged, text.text())).splitlines()
-        if found := _FOREIGN.search("\n".join(lines)):
-            raise DeclinedError(f"what follows its sums takes {found[0]}")
+        lines = in_gluon(text.text().splitlines(), "layout")
         given = [f"p{place}" for place in range(len(writer.module.parameters) + len(writer.module.results))]
         stored, side = _STORE.fullmatch(lines[-1]), -1
         if staged and stored is not None:
@@ -295,6 +293,14 @@ class _Finish:
         return _Finish(head + "\n".join(lines) + "\n", staged and stored is not None, side)
 
 
-def _ranged(found: re.Match[str]) -> str:
-    along = 1 if found[2] == ":, None" else 0
-    return f"tl.arange(0, {found[1]}, tl.SliceLayout({along}, layout))[{found[2]}]"
+def in_gluon(lines: Sequence[str], layout: str) -> list[str]:
+    """Triton's lines as Gluon's, for a tile in a layout. Raises DeclinedError for what Gluon has no word for."""
+
+    def ranged(found: re.Match[str]) -> str:
+        along = 1 if found[2] == ":, None" else 0
+        return f"tl.arange(0, {found[1]}, tl.SliceLayout({along}, {layout}))[{found[2]}]"
+
+    text = _NUMBER.sub(r"tl.to_tensor(\1)", _RANGE.sub(ranged, "\n".join(lines)))
+    if found := _FOREIGN.search(text):
+        raise DeclinedError(f"what follows its sums takes {found[0]}")
+    return text.splitlines()

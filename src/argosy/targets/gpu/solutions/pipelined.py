@@ -27,7 +27,7 @@ from argosy.targets.gpu.solutions.tiles import ProductSize, tile_time, tiles
 from argosy.targets.gpu.solutions.windows import last_channels
 from argosy.targets.lowering.accesses import present
 
-__all__ = ["PipelinedConvolution", "PipelinedProduct", "pipelined_tiles"]
+__all__ = ["PipelinedConvolution", "PipelinedProduct", "multiplies_groups", "pipelined_tiles"]
 
 _LEFT: Final = 2 * 1024
 """Bytes of shared memory that are no tiles: barriers, and what starts of tiles are rounded up by."""
@@ -83,7 +83,7 @@ def _time(tile: PipelinedTile, size: ProductSize, arch: GpuArch) -> float:
     return _BEGIN + max(rounds * max(main, after) + min(main, after), moved)
 
 
-def _multiplies_groups(arch: GpuArch) -> bool:
+def multiplies_groups(arch: GpuArch) -> bool:
     """Whether a device has what pipelined kernels are made of."""
     return arch.has("tensor_copy") and any(op.mnemonic.startswith("wgmma") for op in arch.matrix)
 
@@ -91,7 +91,7 @@ def _multiplies_groups(arch: GpuArch) -> bool:
 def _why_not(problem: Problem, size_of: Callable[[Problem, MatrixWay], ProductSize]) -> str:
     """Why a problem is not done so: the device, the types, sizes, or because another way is faster."""
     arch = problem.arch
-    if not (_multiplies_groups(arch) and arch.units):
+    if not (multiplies_groups(arch) and arch.units):
         return "the device has no copy engine beside matrix instructions of warp groups"
     kinds = {present(problem.anchor_instruction, place).dtype.name for place in (0, 1)}
     way = product_way(problem)
@@ -127,7 +127,7 @@ class PipelinedProduct(Solution):
         return _why_not(problem, dot_size)
 
     def prefers(self, problem: Problem, index: int) -> Order:
-        if not _multiplies_groups(problem.arch):
+        if not multiplies_groups(problem.arch):
             return None
         found = read_whole(present(problem.anchor_instruction, 0))
         return found[1] if found is not None and found[0] is problem.module.parameters[index] else None
