@@ -19,7 +19,7 @@ from argosy.ir.dtype import INT64
 from argosy.ir.literal import Literal
 from argosy.ir.module import Constant, Instruction, Module, Value
 from argosy.ops.index import Range
-from argosy.ops.view import Reshape
+from argosy.ops.view import Broadcast, Reshape
 from argosy.passes.manager import PassContext, register_pass
 from argosy.rewrite.attention import find_attentions
 from argosy.rewrite.rebuild import Rebuild
@@ -65,10 +65,14 @@ class _Spelling(Rebuild):
     def _spell(self, operand: Value) -> Value:
         """An operand, spelled where it is a constant that places say."""
         literal = operand.constant
-        if literal is None or literal.size == 1 or literal.is_splat or literal.dtype.kind in ("string", "complex"):
+        if literal is None or literal.size <= 1 or literal.dtype.kind in ("string", "complex"):
             return self.value(operand)
         if operand not in self._spelled:
-            found = self._counted(literal) if literal.dtype.is_integer else self._band(literal)
+            if literal.is_splat:
+                one = self.tape.constant(Literal.of(np.array(literal.item()), literal.dtype))
+                found: Value | None = self.tape.add(Broadcast(literal.shape), one)
+            else:
+                found = self._counted(literal) if literal.dtype.is_integer else self._band(literal)
             self._spelled[operand] = self.value(operand) if found is None else found
         return self._spelled[operand]
 

@@ -104,7 +104,7 @@ def placed_values(module: Module) -> frozenset[Instruction]:
         operands = [operand for operand in instruction.operands if operand is not None]
         if not all(isinstance(kind, TensorType) and kind.dims is not None for kind in instruction.types):
             continue
-        if len(operands) == len(instruction.operands) and all(
+        if all(
             operand.instruction in found or _is_splat(operand) or (cheap and _has_one(operand, instruction))
             for operand in operands
         ):
