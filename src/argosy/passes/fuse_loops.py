@@ -138,14 +138,9 @@ class FuseLoops:
         return {root: group for root, group in roots.items() if group.members}
 
     def _place(
-        self,
-        instruction: Instruction,
-        readers: list[_Group | None],
-        roots: dict[Instruction, _Group],
-        *,
-        alone: bool,
+        self, instruction: Instruction, readers: list[_Group | None], roots: dict[Instruction, _Group], *, alone: bool,
         everywhere: bool,
-    ) -> list[_Group | None]:
+    ) -> list[_Group | None]:  # fmt: skip
         """Put an instruction into the groups that take it, or make it a root; the groups that now read its operands.
 
         One that is to stay `alone` becomes a root, for its result is needed as such.

@@ -32,7 +32,7 @@ from argosy.targets.gpu.codegen.attention import (
     unrounded,
 )
 from argosy.targets.gpu.codegen.attention_mask import Hidden
-from argosy.targets.gpu.codegen.kernel import Kernel, KernelWriter, Launch
+from argosy.targets.gpu.codegen.kernel import WAIT, Kernel, KernelWriter, Launch
 from argosy.targets.gpu.codegen.loops import decompose
 from argosy.targets.gpu.codegen.pipelined import in_gluon
 from argosy.targets.gpu.codegen.pipelined_attention_text import COPIED, PIN, TEXT
@@ -142,7 +142,7 @@ class _Attention:
             "q_row": q[1], "q_column": q[2], "k_row": k[1], "k_column": k[2], "v_row": v[1], "v_column": v[2],
             "q_map": q_map, "k_map": k_map, "v_map": v_map, "kind": scalar.tl_type(self._kind),
             "maps": ", ".join(f"map{number}" for number in range(len(found))), "pointers": ", ".join(names),
-            "copied": COPIED, "given": ", ".join([*names, "first_row", *inside]),
+            "wait": WAIT, "copied": COPIED, "given": ", ".join([*names, "first_row", *inside]),
             "scores_layout": _layout(tile.keys), "sums_layout": _layout(self._width),
             "changes": _lines(1, self._changes(scaled, hidden)),
             "shift": f"(safe * {factor * LOG2_E})[:, None]" if scaled else "safe[:, None]",

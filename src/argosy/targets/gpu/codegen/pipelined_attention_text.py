@@ -28,6 +28,7 @@ def copy_step(map, row, column, full, empty, ring, at):
 
 @triton.jit
 def copy_steps(q_map, k_map, v_map, {copied}):
+    {wait}
     at = 0
     turn = 1
     for number in range(tl.program_id(0), {units}, {programs}):
@@ -66,6 +67,7 @@ def find_powers(scores, start, most, total, {given}):
 def attend(OWN: tl.constexpr, {pointers}, {copied}, turns):
     layout: tl.constexpr = {scores_layout}
     summed: tl.constexpr = {sums_layout}
+    {wait}
     at = 0
     turn = 0
     swap = 1 - OWN
