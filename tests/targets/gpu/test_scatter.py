@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from argosy.ir.dtype import DTYPES, INT64
 from argosy.ir.interpreter import Interpreter
 from argosy.ops.scatter import ScatterElements, ScatterND
 from argosy.options import CompileOptions
-from argosy.targets.gpu.solutions.scatter import ScatterSearch, ScatterSorted
+from argosy.targets.gpu.solutions.scatter import ScatterAdded, ScatterSearch, ScatterSorted
 
 interpreted_run = pytest.importorskip("tests.targets.gpu.interpreted").interpreted_run
 
@@ -26,6 +27,13 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("argosy.targets.gpu.solutions.scatter._FEW", -1)
     monkeypatch.setattr(ScatterSorted, "configs", lambda *_: [(16, 4)])
     monkeypatch.setattr(ScatterSearch, "applies", lambda *_: "it looks at all updates")
+
+
+@pytest.fixture(params=["added", "sorted"])
+def adding(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both ways to add."""
+    if request.param == "sorted":
+        monkeypatch.setattr(ScatterAdded, "applies", lambda *_: "updates are sorted")
 
 
 def check(op: Any, x: Any, indices: Any, updates: Any, *, symbolic: bool = False) -> None:
@@ -58,6 +66,7 @@ def numbers(seed: int, dtype: str, shape: tuple[int, ...]) -> Any:
     return random.integers(0, 7, shape).astype(dtype)
 
 
+@pytest.mark.usefixtures("adding")
 @settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     count=st.sampled_from([1, 3, 4, 5, 15, 16, 17, 33, 40]),
@@ -69,6 +78,12 @@ def numbers(seed: int, dtype: str, shape: tuple[int, ...]) -> Any:
 def test_updates_of_one_axis(count: int, slots: int, reduction: str, dtype: str, seed: int) -> None:
     indices = np.random.default_rng(seed).integers(-slots, slots, (count,))
     check(ScatterElements(0, reduction), numbers(seed, dtype, (slots,)), indices, numbers(seed + 1, dtype, (count,)))
+
+
+@pytest.mark.usefixtures("adding")
+def test_one_element_takes_all() -> None:
+    updates = numbers(2, "float32", (300,))
+    check(ScatterElements(0, "add"), numbers(1, "float32", (3,)), np.full(300, 1), updates)
 
 
 def test_one_slot_takes_all() -> None:
@@ -87,6 +102,41 @@ def test_sizes_that_only_the_run_knows() -> None:
 
 def test_no_updates_at_all() -> None:
     check(ScatterND("add"), numbers(1, "float32", (4,)), np.zeros((0, 1), np.int64), np.zeros(0, np.float32))
+
+
+def added(x: Any, indices: Any, updates: Any) -> Any:
+    """What `ScatterElements` adds along one axis."""
+    builder = Builder()
+    arrays = {"x": x, "i": indices, "u": updates}
+    values = [builder.parameter(name, TensorType(DTYPES[str(a.dtype)], a.shape)) for name, a in arrays.items()]
+    module = builder.module({"y": builder.add(ScatterElements(0, "add"), *values)})
+    return interpreted_run(Program(module), options=CompileOptions(strict=True))(arrays)["y"]
+
+
+def test_any_order_of_the_updates_gives_the_same_bits() -> None:
+    random = np.random.default_rng(9)
+    x = random.standard_normal(7).astype(np.float32)
+    indices = random.integers(0, 7, 600)
+    updates = (random.standard_normal(600) * 10.0 ** random.integers(-30, 30, 600)).astype(np.float32)
+    found = added(x, indices, updates)
+    exact = [math.fsum([x[slot], *updates[indices == slot].tolist()]) for slot in range(7)]
+    # half a unit of the result, and of each update half of 2^-52 of the largest one
+    largest = [np.abs(updates[indices == slot]).max() for slot in range(7)]
+    np.testing.assert_array_less(np.abs(found - exact), np.abs(exact) * 2.0**-23 + np.array(largest) * 600 * 2.0**-52)
+    for _ in range(3):
+        order = random.permutation(600)
+        assert added(x, indices[order], updates[order]).tobytes() == found.tobytes()
+
+
+def test_each_element_has_a_unit_of_its_own_and_its_infinities() -> None:
+    inf, nan, tiny = np.inf, np.nan, np.float32(1e-45)
+    indices = np.array([0, 0, 1, 1, 2, 2, 3, 3, 4, 5, 5, 7])
+    updates = np.array([3e38, 3e37, tiny, tiny, inf, 1, inf, -inf, nan, -inf, -2, -0.0], np.float32)
+    x = np.array([0, 0, 1, 1, 1, 1, -0.0, 5], np.float32)
+    found = added(x, indices, updates)
+    expected = np.array([3.3e38, 2 * tiny, inf, nan, nan, -inf, -0.0, 5], np.float32)
+    np.testing.assert_array_equal(found, expected)
+    assert np.signbit(found[6])
 
 
 def test_an_index_outside_is_a_fault() -> None:

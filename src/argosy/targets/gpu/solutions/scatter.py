@@ -1,4 +1,4 @@
-"""Scatters: every element of the result looks for its updates, is told which one came last, or finds them sorted."""
+"""Scatters: every element looks for its updates, is told which one came last, finds them sorted or adds integers."""
 
 from __future__ import annotations
 
@@ -6,8 +6,16 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, Final
 
 from argosy.ir.dim import bounds, ceildiv
+from argosy.ir.dtype import FLOAT32, INT32, INT64
 from argosy.ir.types import TensorType
 from argosy.ops.shapes import product
+from argosy.targets.gpu.codegen.adding import (
+    add_kernel,
+    largest_kernel,
+    nothing_kernel,
+    sums_type,
+    take_sum_kernel,
+)
 from argosy.targets.gpu.codegen.combining import (
     PARTS,
     combine_kernel,
@@ -22,10 +30,12 @@ from argosy.targets.gpu.lone_op import LoneOp
 from argosy.targets.gpu.solution import Problem, Steps, register_solution
 from argosy.targets.gpu.solutions.sorting import sort_lines
 
-__all__ = ["ScatterLast", "ScatterSearch", "ScatterSorted"]
+__all__ = ["ScatterAdded", "ScatterLast", "ScatterSearch", "ScatterSorted"]
 
 _FEW: Final = 64
 """Updates among which looking is as good as being told."""
+_CROWD: Final = 256
+"""Updates of an element, on average, from which on they are sorted."""
 _ANY: Final = 40
 """Bits of the number of an element where it is not known how many there are: no device holds as many."""
 
@@ -101,6 +111,45 @@ class ScatterSorted(LoneOp):
         folds = steps.temporary(kind)
         self.call(problem, steps, part_kernel(module, order, part), [keys, numbers], [folds])
         self.call(problem, steps, combine_kernel(module, order, part), [numbers, begins, ends, folds])
+
+
+@register_solution
+class ScatterAdded(LoneOp):
+    """For a scatter that adds single elements: integer sums by atomics, which are the same in any order."""
+
+    name = "scatter added"
+    anchors: ClassVar = frozenset({"scatter_elements", "scatter_nd"})
+    rank = 2
+
+    def applies(self, problem: Problem) -> str:
+        scatter = Scatter.of(problem.module)
+        kind = problem.module.results[0].dtype
+        if scatter.reduction != "add":
+            return "its updates are not added"
+        if not (kind.compute is FLOAT32 or kind in (INT32, INT64)):
+            return f"sums of {kind} are not those of integers"
+        if len(scatter.slots) != problem.module.results[0].rank:
+            return "an update is a slice"
+        upper = bounds(scatter.candidates)[1]
+        if upper is not None and upper <= _FEW:
+            return "an element has few updates to look at"
+        slots, numbers = product(scatter.slots), product(scatter.numbers)
+        if isinstance(slots, int) and isinstance(numbers, int) and slots * _CROWD < numbers:
+            return "so many updates of an element would wait for each other"
+        return super().applies(problem)
+
+    def lower(self, problem: Problem, config: Any, steps: Steps) -> None:
+        del config
+        module, slots = problem.module, Scatter.of(problem.module).slots
+        kind = module.results[0].dtype
+        made = [steps.temporary(TensorType(sums_type(kind), slots))]
+        if kind.is_float:
+            made.append(steps.temporary(TensorType(INT32, slots)))
+        steps.launch(nothing_kernel(module), [], made)
+        if kind.is_float:
+            self.call(problem, steps, largest_kernel(module), writes=made[1:])
+        self.call(problem, steps, add_kernel(module), made[1:], made[:1])
+        self.call(problem, steps, take_sum_kernel(module), made)
 
 
 @register_solution
