@@ -63,6 +63,25 @@ def test_kernels_may_start_before_those_in_front_of_them_have_ended() -> None:
             np.testing.assert_array_equal(y, numbers(1000) * 6)
 
 
+@pytest.mark.parametrize(
+    ("programs", "threads", "early"), [(4, 1024, True), (5, 128, False), (16, 32, True), (17, 32, False)]
+)
+def test_only_small_launches_start_early(programs: int, threads: int, early: bool) -> None:  # noqa: FBT001
+    with faked("cuda") as fake:  # of 4 units
+        plan_ = sums()
+        (block,) = plan_.body
+        assert isinstance(block, StraightBlock)
+        changes = {"programmatic": True, "grid": (programs, 1, 1), "block": (threads, 1, 1)}
+        steps = tuple(msgspec.structs.replace(step, **changes) for step in block.steps)
+        made = executor(msgspec.structs.replace(plan_, body=(StraightBlock(steps),)))
+        fake.fail("launch_with", 1)
+        if early:
+            with pytest.raises(DeviceError, match="launch_with"):
+                made.run([numbers(1000), numbers(1000)], Env())
+        else:
+            made.run([numbers(1000), numbers(1000)], Env())
+
+
 def test_a_run_after_the_second_is_a_single_call_for_all_of_its_work(fake: Fake) -> None:
     made = executor(sums())
     arguments = [numbers(1000), numbers(1000)]

@@ -6,6 +6,7 @@ of fixed launches ready: done one by one the first time, and as a captured graph
 
 from __future__ import annotations
 
+import math
 import struct
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
@@ -38,6 +39,7 @@ _FRAMES: Final = 16
 _FORMATS: Final = {"int32": "i", "int64": "q", "uint32": "I", "uint64": "Q", "float32": "f", "float64": "d"}
 _LONGEST: Final = 2**31 - 1
 _WIDEST: Final = 65535
+_USUAL_THREADS: Final = 128
 _NOTHING: Final[Bytes] = np.empty(0, np.uint8)
 
 
@@ -241,9 +243,12 @@ class DeviceFrame:
         return [each for each in bound if each is not None]
 
     def _is_small(self, bound: Bound) -> bool:
-        """Whether a launch leaves room for another: programs that wait take it from ones that work (H200: 6 % lost)."""
-        x, y, z = bound.grid
-        return x * y * z <= self.device.info.units
+        """Whether a launch leaves room for another: programs that wait take it from ones that work (H200: 6 % lost).
+
+        It has a program for each unit, or no more threads than such programs of usual size.
+        """
+        programs, units = math.prod(bound.grid), self.device.info.units
+        return programs <= units or programs * math.prod(bound.block) <= units * _USUAL_THREADS
 
     def start(self, bound: Sequence[Bound]) -> None:
         """Start launches. Raises DeviceError with the place in the model of one that the driver refuses."""
