@@ -65,7 +65,7 @@ def load_tiles({maps}, a_ring, {rings}, full, empty):
     slot = 0
     phase = 1
     for tile in range(tl.program_id(0), {tiles}, {programs}):
-        down = tile // {across}
+        down = {down}
         across = tile % {across}
 {before}
         for step in range({steps}):
@@ -85,7 +85,7 @@ def multiply_tiles(OWN: tl.constexpr, {given}):
     turn = 1 - OWN
     seen = 0
     for tile in range(tl.program_id(0) + OWN * {programs}, {tiles}, {pairs}):
-        down = tile // {across}
+        down = {down}
         across = tile % {across}
 {asks}
         hopper.mbarrier.wait(turns.index(OWN), turn)
@@ -148,13 +148,14 @@ def pipelined_kernel(
     body: Callable[[], None],
     *,
     dense: bool,
+    backwards: bool = False,
 ) -> Kernel:
     """The kernel of a product of `size` (rows, columns, steps) on so many `programs`.
 
     `left` is the map of the left operand, lines that a tile begins with (`down` is its number), and the call that
     copies a step of it; `right` the map of the right one and the place of a step in its rows. `body` defines the axes
     of the result from `row` and `column`, and writes what follows the sums in `acc`, to its store. Where the result is
-    `dense`, it lies in memory as the matrix of these rows and columns.
+    `dense`, it lies in memory as the matrix of these rows and columns. `backwards` are rows made from the last on.
     """
     rows, columns, steps = size
     if columns % tile.columns:
@@ -189,6 +190,7 @@ def pipelined_kernel(
         "wait": WAIT, "maps": names, "pointers": pointers, "rings": rings,
         "given": ", ".join([names, pointers, "a_ring", rings, "full, empty, turns, ready", *rooms]),
         "tiles": tiles, "programs": min(programs, tiles), "pairs": 2 * min(programs, tiles), "across": across,
+        "down": f"{tiles // across - 1} - tile // {across}" if backwards else f"tile // {across}",
         "steps": steps, "stages": tile.stages, "high": tile.rows, "deep": DEEP, "warps": _WARPS,
         "bytes": (tile.rows + tile.columns) * DEEP * width, "registers": ", ".join(map(str, _REGISTERS)),
         "before": _lines(2, left[1]),

@@ -148,9 +148,11 @@ def pipelined_convolution(
         _finish(writer, result, present(anchor, 2) if len(anchor.operands) > 2 else None)
 
     count = math.prod(taps) * channels
+    # One with fewer results than operands follows one with more: it begins with what that wrote last, which is cached.
     return pipelined_kernel(
         writer, tile, (image, lines, copy), (TensorMap(b, weight.dtype, (count, columns), ()), f"step * {DEEP}"),
         (rows, columns, count // DEEP), programs, body, dense=order == (0, 2, 3, 1),
+        backwards=channels > columns,
     )  # fmt: skip
 
 

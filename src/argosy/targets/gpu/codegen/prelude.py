@@ -43,20 +43,17 @@ def max_nan(a, b):
 
 @triton.jit
 def erf_short(x):
-    # A rational function in x squared, as XLA has it; 3e-7 off at most.
-    near = tl.minimum(tl.maximum(x, -3.832506856900711), 3.832506856900711)
-    y = near * near
-    p = tl.fma(y, 0.00022905065861350646, 0.0034082910107109506)
-    p = tl.fma(p, y, 0.050955695062380861)
-    p = tl.fma(p, y, 0.18520832239976145)
-    p = tl.fma(p, y, 1.128379143519084)
-    q = tl.fma(y, -1.1791602954361697e-7, 0.000023547966471313185)
-    q = tl.fma(q, y, 0.0010179625278914885)
-    q = tl.fma(q, y, 0.014070470171167667)
-    q = tl.fma(q, y, 0.11098505178285362)
-    q = tl.fma(q, y, 0.49746925110067538)
-    q = tl.fma(q, y, 1.0)
-    return tl.where(x != x, x, near * p / q)
+    # 1 - exp2 of a polynomial, fitted to log2 of the complement; 3e-7 off at most, and near 0 a line.
+    t = tl.abs(x)
+    p = tl.fma(t, -1.008924391499022e-05, 0.00012763150152750313)
+    p = tl.fma(p, t, -0.0003714351914823055)
+    p = tl.fma(p, t, -0.0027216128073632717)
+    p = tl.fma(p, t, 0.030024906620383263)
+    p = tl.fma(p, t, -0.14929793775081635)
+    p = tl.fma(p, t, -0.9182479381561279)
+    p = tl.fma(p, t, -1.6279196739196777)
+    far = 1.0 - tl.exp2(p * t)
+    return tl.where(t < 0.01, x * 1.1283791670955126, tl.where(x < 0, -far, far))
 
 @triton.jit
 def divide_signed(a, b):

@@ -62,6 +62,11 @@ class ProductSize:
     fixed: bool = True
     others: int = 0
 
+    @property
+    def has_functions(self) -> bool:
+        """Whether the epilogue computes functions."""
+        return self.weight > 1 + self.others
+
 
 def tiles(size: ProductSize, arch: GpuArch) -> list[Tile]:
     """Tiles to try, best first."""
