@@ -24,17 +24,14 @@ _SHORT_FLOAT: Final = re.compile(r"_(?:fp8|bf8)(?:_|$)")
 
 NOTHING: Final = re.compile(
     r"s_(waitcnt|wait_|nop$|delay_alu|clause|sleep|setprio|sendmsg|inst_prefetch|icache_inv|code_end|sethalt|"
-    r"set_inst_prefetch|singleuse_vdst|barrier_signal|ttracedata|set_vgpr_msb|setkill|version|round_mode|trap_none|"
+    r"set_inst_prefetch|singleuse_vdst|barrier_signal|ttracedata|set_vgpr_msb|setkill|version|trap_none|"
     r"prefetch_|dcache_|decperflevel|incperflevel)|"
     r"(buffer|global)_(inv|wb|gl0_inv|gl1_inv|wbl2|wbinvl1|prefetch)|v_nop|s_set_gpr_idx_off|s_monitor_sleep"
 )
 """Waits, hints and cache control: all is done in order here."""
-_IDLE_MODE: Final = re.compile(
-    r"hwreg\(HW_REG_(WAVE_SCHED_MODE,.*\) .*|WAVE_MODE, 25, 1\) .*|(WAVE_)?MODE, [02], 2\) 0)"
-)
-"""Modes that change no result: how instructions are scheduled, which are done again after a page fault, and rounding to
-nearest, which is that of all kernels.
-"""
+_IDLE_MODE: Final = re.compile(r"hwreg\(HW_REG_WAVE_(SCHED_MODE,.*|MODE, 25, 1)\)")
+"""Modes that change no result: how instructions are scheduled, and which are done again after a page fault."""
+_ROUNDING: Final = re.compile(r"hwreg\(HW_REG_(WAVE_)?MODE, [02], 2\)")
 FLOW: Final = frozenset({
     "s_branch", "s_cbranch_scc0", "s_cbranch_scc1", "s_cbranch_vccz", "s_cbranch_vccnz", "s_cbranch_execz",
     "s_cbranch_execnz", "s_endpgm", "s_barrier", "s_barrier_wait", "s_setreg_imm32_b32", "s_setreg_b32", "s_getreg_b32",
@@ -111,7 +108,7 @@ def _instruction(place: int, statement: Statement, listing: Listing) -> Instruct
 
 def _one(place: int, statement: Statement, listing: Listing) -> Instruction:
     name = plain_name(statement.mnemonic)
-    if NOTHING.match(name) or (name == "s_setreg_imm32_b32" and _IDLE_MODE.fullmatch(" ".join(statement.operands))):
+    if NOTHING.match(name) or _sets_nothing(name, statement.operands):
         return Instruction(place, "nothing", statement)
     if name in FLOW:
         return _flow(place, name, statement, listing)
@@ -133,6 +130,8 @@ def _one(place: int, statement: Statement, listing: Listing) -> Instruction:
     for modifier in modifiers:
         if modifier not in KNOWN:
             raise NotEmulated(f"the modifier {modifier}")
+    if "scale_offset" in modifiers and (form is None or form.space not in ("global", "scalar")):
+        raise NotEmulated(f"scale_offset of {name}")
     if name in LANES:
         return Instruction(place, name, statement, operands[:1], operands[1:], modifiers)
     if form is not None:
@@ -161,6 +160,16 @@ def plain_name(mnemonic: str) -> str:
         if name.endswith(suffix):
             return name.removesuffix(suffix)
     return name
+
+
+def _sets_nothing(name: str, operands: tuple[str, ...]) -> bool:
+    """Whether it sets a mode that changes no result. Rounding to nearest, which is 0, is that of all kernels."""
+    if name == "s_round_mode":
+        return int(operands[0], 0) == 0
+    if name != "s_setreg_imm32_b32":
+        return False
+    register, value = operands
+    return bool(_IDLE_MODE.match(register) or (_ROUNDING.match(register) and int(value, 0) & 3 == 0))
 
 
 def _flow(place: int, name: str, statement: Statement, listing: Listing) -> Instruction:

@@ -11,6 +11,7 @@ from argosy.emulation.semantics.arithmetic import (
     is_nan,
     least,
     nearest,
+    next_power,
     round_down,
     scale,
     select,
@@ -152,3 +153,49 @@ def _enter_short(name: str, form: str, suffix: str = "") -> None:
 for _name, _ocp, _alone in (("fp8", "e4m3", "e4m3fnuz"), ("bf8", "e5m2", "e5m2fnuz")):
     _enter_short(_name, _ocp)
     _enter_short(_name, _alone, "@fnuz")
+
+
+# ------------------------------------------------------------------------------------------------------ scales
+# The power of two of a float32, whose fraction counts for nothing, divides what is made short and multiplies what was;
+# the exponent of infinities makes NaN of it (E8M0 of the OCP Microscaling Formats Specification).
+def _scaled(a: Any, by: Any, sign: int) -> Any:
+    power = next_power(by)
+    return select(power == 0xFF, float("nan"), scale(a, (power - 127) * sign))
+
+
+def _halves(a: Any, kind: str) -> tuple[Any, Any]:
+    """Both halves of a uint32 as float32."""
+    if kind == "bf16":
+        return from_bfloat(a & 0xFFFF), from_bfloat(a >> 16)
+    low, high = (bits(convert(half, "u16"), "f16") for half in (a & 0xFFFF, a >> 16))
+    return convert(low, "f32"), convert(high, "f32")
+
+
+def _joined(a: Any, b: Any, kind: str) -> Any:
+    """Two float32 as halves of a uint32."""
+    if kind == "bf16":
+        return to_bfloat(a) | (to_bfloat(b) << 16)
+    return _pair(bits(convert(a, "f16"), "u16"), bits(convert(b, "f16"), "u16"))
+
+
+def _enter_scaled(name: str, form: str) -> None:
+    def shortened(a: Any, b: Any, by: Any) -> Any:
+        return convert(to_short(_scaled(a, by, -1), form) | (to_short(_scaled(b, by, -1), form) << 8), "u16")
+
+    def widened(a: Any, by: Any) -> tuple[Any, Any]:
+        pair = convert(a, "u32")
+        return _scaled(from_short(pair & 0xFF, form), by, 1), _scaled(from_short(pair >> 8, form), by, 1)
+
+    operation(f"v_cvt_scalef32_pk_{name}_f32", "u16", "f32 f32 f32", clears=False)(shortened)
+    operation(f"v_cvt_scalef32_pk_f32_{name}", "pair", "b16 f32")(widened)
+    for kind in ("f16", "bf16"):
+        operation(f"v_cvt_scalef32_pk_{name}_{kind}", "u16", "u32 f32", clears=False)(
+            lambda a, by, kind=kind: shortened(*_halves(a, kind), by)
+        )
+        operation(f"v_cvt_scalef32_pk_{kind}_{name}", "u32", "b16 f32")(
+            lambda a, by, kind=kind: _joined(*widened(a, by), kind)
+        )
+
+
+for _name, _ocp in (("fp8", "e4m3"), ("bf8", "e5m2")):
+    _enter_scaled(_name, _ocp)

@@ -35,6 +35,8 @@ from argosy.emulation.semantics.arithmetic import (
 )
 from argosy.emulation.semantics.table import operation, rename
 
+__all__ = ["maximum", "minimum"]
+
 _SMALLEST: Final = {"f16": 2.0**-14, "f32": 2.0**-126, "f64": 2.0**-1022}
 _BELOW_ONE: Final = {"f16": 1 - 2.0**-11, "f32": 1 - 2.0**-24, "f64": 1 - 2.0**-53}
 
@@ -59,6 +61,18 @@ def _third(order: Any) -> Any:
     return meaning
 
 
+def _propagating(order: Any) -> Any:
+    """The lesser or greater, or NaN where one of both is none (minimum and maximum of IEEE 754-2019)."""
+
+    def meaning(a: Any, b: Any) -> Any:
+        return select(is_nan(a) | is_nan(b), float("nan"), order(a, b))
+
+    return meaning
+
+
+minimum, maximum = _propagating(least), _propagating(greatest)
+
+
 def _median(a: Any, b: Any, c: Any) -> Any:
     middle = greatest(least(a, b), least(greatest(a, b), c))
     return select(is_nan(a) | is_nan(b) | is_nan(c), least(least(a, b), c), middle)
@@ -73,6 +87,8 @@ for _kind in ("f16", "f32", "f64"):
     rename(f"v_min_num_{_kind}", f"v_min_{_kind}")
     rename(f"v_max_num_{_kind}", f"v_max_{_kind}")
     operation(f"v_fma_{_kind}", _kind, _three, clears=False)(fused)
+    operation(f"v_minimum_{_kind}", _kind, _two)(minimum)
+    operation(f"v_maximum_{_kind}", _kind, _two)(maximum)
     operation(f"v_fmaak_{_kind} v_fmamk_{_kind}", _kind, _three, clears=False)(fused)
     operation(f"v_fmac_{_kind}", _kind, _three, keeps=True, clears=False)(fused)
     operation(f"v_floor_{_kind}", _kind, _kind)(round_down)
@@ -90,6 +106,10 @@ for _kind in ("f16", "f32"):
     operation(f"v_min3_{_kind} v_min3_num_{_kind}", _kind, _three, clears=False)(_third(least))
     operation(f"v_max3_{_kind} v_max3_num_{_kind}", _kind, _three, clears=False)(_third(greatest))
     operation(f"v_med3_{_kind} v_med3_num_{_kind}", _kind, _three, clears=False)(_median)
+    operation(f"v_minimum3_{_kind}", _kind, _three, clears=False)(_third(minimum))
+    operation(f"v_maximum3_{_kind}", _kind, _three, clears=False)(_third(maximum))
+    operation(f"v_maximumminimum_{_kind}", _kind, _three, clears=False)(lambda a, b, c: minimum(maximum(a, b), c))
+    operation(f"v_minimummaximum_{_kind}", _kind, _three, clears=False)(lambda a, b, c: maximum(minimum(a, b), c))
     operation(f"v_maxmin_{_kind} v_maxmin_num_{_kind}", _kind, _three, clears=False)(
         lambda a, b, c: least(greatest(a, b), c)
     )

@@ -56,6 +56,7 @@ operation("v_xad_u32", "u32", "u32 u32 u32")(lambda a, b, c: (a ^ b) + c)
 operation("v_lshl_add_u32", "u32", "u32 u32 u32")(lambda a, b, c: (a << (b & 31)) + c)
 operation("v_add_lshl_u32", "u32", "u32 u32 u32")(lambda a, b, c: (a + b) << (c & 31))
 operation("v_lshl_add_u64", "u64", "u64 u32 u64")(lambda a, b, c: (a << convert(b & 63, "u64")) + c)
+operation("v_prng_b32", "u32", "u32")(lambda a: (a << 1) ^ (0 - (a >> 31) & 197))
 operation("v_sad_u32", "u32", "u32 u32 u32")(lambda a, b, c: select(a > b, a - b, b - a) + c)
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from argosy.emulation.semantics.arithmetic import bits, convert, fused, greatest, least
+from argosy.emulation.semantics.floats import maximum, minimum
 from argosy.emulation.semantics.table import operation
 
 _TWO: dict[str, Callable[[Any, Any], Any]] = {
@@ -21,6 +22,9 @@ _TWO: dict[str, Callable[[Any, Any], Any]] = {
 
 for _name, _meaning in _TWO.items():
     operation(f"v_pk_{_name}_f16", "pf16", "pf16 pf16")(_meaning)
+for _name, _meaning in (("minimum", minimum), ("maximum", maximum)):
+    operation(f"v_pk_{_name}_f16", "pf16", "pf16 pf16")(_meaning)
+    operation(f"v_pk_{_name}3_f16", "pf16", "pf16 pf16 pf16")(lambda a, b, c, of=_meaning: of(of(a, b), c))
 for _name in ("min", "max"):
     operation(f"v_pk_{_name}_num_f16", "pf16", "pf16 pf16")(_TWO[_name])
 operation("v_pk_fma_f16", "pf16", "pf16 pf16 pf16")(fused)

@@ -219,7 +219,21 @@ for _name, _order in (
 
 # ------------------------------------------------------------------------------------------------------ floats
 # RDNA3.5 and later compute some floats in scalar registers; what vectors do is done there too.
-for _name in ("add", "sub", "mul", "min", "max", "fmac", "fmaak", "trunc", "floor", "ceil", "rndne"):
+for _name in (
+    "add",
+    "sub",
+    "mul",
+    "min",
+    "max",
+    "minimum",
+    "maximum",
+    "fmac",
+    "fmaak",
+    "trunc",
+    "floor",
+    "ceil",
+    "rndne",
+):
     for _kind in ("f32", "f16"):
         _vector = OPERATIONS[f"v_{_name}_{_kind}"]
         _scalar(
