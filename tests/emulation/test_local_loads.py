@@ -157,6 +157,15 @@ def test_buffers_load_into_slots(size: str, each: int, slot: int, engine: Any) -
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("load", ["global_load_lds_dword v9, s[4:5]", "buffer_load_dword v9, s[8:11], 0 offen lds"])
+def test_the_largest_integer_names_no_slots(load: str, engine: Any) -> None:
+    """What is loaded to there goes nowhere, from wherever it is."""
+    resource = ["s_mov_b32 s8, s4", "s_mov_b32 s9, s5", "s_mov_b32 s10, -1", "s_mov_b32 s11, 0x27000"]
+    lines = [*resource, "s_mov_b32 m0, 0x7fffffff", "v_mov_b32_e32 v9, 0x100000", load]
+    np.testing.assert_array_equal(local_after(engine, lines, np.ones(4, np.uint8)), np.zeros(1024, np.uint8))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
 def test_slots_beyond_local_memory_are_found(engine: Any) -> None:
     lines = ["s_movk_i32 m0, 0x304", "global_load_lds_dword v1, s[4:5]"]
     with pytest.raises(Fault, match="4 bytes at 0x400 lie beyond"):

@@ -5,7 +5,7 @@ enum { A_NONE, A_ADD, A_SUB, A_MIN, A_MAX, A_AND, A_OR, A_XOR, A_SWAP, A_CMPSWAP
 enum { K_U32, K_I32, K_F32, K_U64, K_I64, K_F64, K_F16 };
 enum { HAS_OFFEN = 1, HAS_SCALED = 2, HAS_BASE = 4, HAS_WIDE = 8 };
 enum { BY_M0 = 1, BY_LANES };
-enum { M0_ADDRESS = 0x3FFFC, NO_ADDRESS = 0x7FFFFFFF }; /* NO_ADDRESS: where gfx1250 points lanes that are to do nothing */
+enum { M0_ADDRESS = 0x3FFFC, NO_ADDRESS = 0x7FFFFFFF }; /* NO_ADDRESS: where code points lanes that are to do nothing */
 
 static int inside(Machine *m, uint64_t address, uint64_t size) {
   if (address >= m->last.start && address + size <= m->last.end) return 1;
@@ -219,6 +219,7 @@ static int run_global(Machine *m, Wave *w, const Instruction *in) {
   const Operand *data = in->store ? &in->source[1] : &in->source[0];
   const Operand *first = &in->source[in->store || in->into == BY_M0 ? 0 : 1], *base = first + (in->store ? 2 : 1);
   uint64_t mask = active(m, w), addresses[LANES];
+  if (in->into == BY_M0 && w->scalars[M0] == NO_ADDRESS) return 0;
   if (in->into == BY_LANES)
     for (int i = 0; i < m->lanes; i++) {
       uint32_t place = word_at(w, data, 0, i);
@@ -257,6 +258,7 @@ static int run_buffer(Machine *m, Wave *w, const Instruction *in) {
   uint64_t start = low & ((1ull << (wide ? 57 : 48)) - 1);
   uint64_t size = wide ? (low >> 57 | high << 7) & ((1ull << 45) - 1) : held[2];
   uint64_t mask = active(m, w), offsets[LANES];
+  if (in->into && w->scalars[M0] == NO_ADDRESS) return 0;
   if (wide ? high >> 44 & 0xFFFF : low >> 48 & 0x3FFF) return fail(m, FAULT_UNKNOWN, w, 0, start, 0);
   for (int i = 0; i < m->lanes; i++) {
     if (!(mask >> i & 1)) continue;

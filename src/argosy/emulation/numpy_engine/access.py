@@ -30,7 +30,7 @@ _ATOMICS: Final[dict[str, Callable[[Any, Any], Any]]] = {
     "swap": lambda _, new: new,
 }
 _SENTINEL: Final = 0x7FFFFFFF
-"""Where gfx1250 points lanes of local memory that are to do nothing."""
+"""Where code points lanes of local memory that are to do nothing."""
 
 
 def run_access(
@@ -198,8 +198,8 @@ def _buffer(waves: Waves, memory: Memory, instruction: Instruction, form: Memory
     mask = waves.exec_of(chosen)
     inside = offset + np.uint64(form.bits // 8) <= size
     if form.into:
-        places, _ = _slots(waves, instruction, form, data, chosen)
-        _load_local(waves, memory, form, start + offset, places, mask, chosen, on=mask & inside)
+        places, used = _slots(waves, instruction, form, data, chosen)
+        _load_local(waves, memory, form, start + offset, places, mask & used, chosen, on=mask & used & inside)
         return
     _move(waves, memory, form, data, start + offset, mask & inside, chosen, zero=mask & ~inside)
 
@@ -263,9 +263,9 @@ def _slots(waves: Waves, instruction: Instruction, form: MemoryForm, address: An
         base = np.broadcast_to(waves.word(address, 0, chosen), _shape(waves, chosen))
         places = base + np.uint32(_offset(instruction) & 0xFFFFFFFF)
         return places.astype(np.int64), (base != _SENTINEL) & (places != _SENTINEL)
-    first = waves.scalars[M0][chosen][:, None] & np.uint32(M0_ADDRESS)
-    base = first.astype(np.int64) + np.arange(waves.lanes) * (4 if form.bits <= 32 else 16)
-    return base + _offset(instruction), np.True_
+    first = waves.scalars[M0][chosen][:, None]
+    slots = np.arange(waves.lanes) * (4 if form.bits <= 32 else 16)
+    return (first & np.uint32(M0_ADDRESS)).astype(np.int64) + slots + _offset(instruction), first != _SENTINEL
 
 
 def _load_local(
