@@ -66,7 +66,7 @@ def test_kernels_may_start_before_those_in_front_of_them_have_ended() -> None:
 @pytest.mark.parametrize(
     ("programs", "threads", "early"), [(4, 1024, True), (5, 128, False), (16, 32, True), (17, 32, False)]
 )
-def test_only_small_launches_start_early(programs: int, threads: int, early: bool) -> None:  # noqa: FBT001
+def test_only_small_launches_start_early(programs: int, threads: int, early: bool) -> None:
     with faked("cuda") as fake:  # of 4 units
         plan_ = sums()
         (block,) = plan_.body

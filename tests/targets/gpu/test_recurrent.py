@@ -12,11 +12,11 @@ from onnx import helper, numpy_helper
 import argosy
 from argosy.ir import Builder, TensorType
 from argosy.ir.dtype import FLOAT32
-from argosy.ops.recurrent import GATES
+from argosy.ops.recurrent import GATES, Recurrent
 from argosy.options import CompileOptions
 from argosy.passes.manager import PassManager
 from argosy.targets.gpu.arch import find_gpu
-from argosy.targets.gpu.codegen import recurrent, recurrent_step
+from argosy.targets.gpu.codegen import recurrent, recurrent_rows, recurrent_step
 from argosy.targets.gpu.lower import lower_module
 from argosy.targets.gpu.pipeline import pipeline
 from argosy.targets.gpu.solutions import recurrent as solutions
@@ -27,21 +27,32 @@ STEPS, BATCH, WIDTH, HIDDEN = 3, 2, 5, 40
 STRICT = CompileOptions(strict=True)
 
 
-def model(kind: str, *, batch: int | str = BATCH, **attributes: Any) -> Any:
+def choose(monkeypatch: pytest.MonkeyPatch, way: str) -> None:
+    """Let the model of the times choose a way: tiles, rows or launches."""
+    times = {name: float(name != way) for name in ("tiles", "rows", "launches")}
+    monkeypatch.setattr(solutions, "step_times", lambda *_: solutions.StepTimes(**times))
+    if way == "rows":
+        monkeypatch.setattr(solutions, "recurrence_kernel", None)
+        monkeypatch.setattr(solutions, "step_kernel", None)
+
+
+def model(
+    kind: str, *, batch: int | str = BATCH, steps: int | str = STEPS, hidden: int = HIDDEN, **attributes: Any
+) -> Any:
     rng = np.random.default_rng(5)
-    rows = GATES[kind.lower()] * HIDDEN
-    shapes = {"w": (2, rows, WIDTH), "r": (2, rows, HIDDEN), "b": (2, 2 * rows)}
+    rows = GATES[kind.lower()] * hidden
+    shapes = {"w": (2, rows, WIDTH), "r": (2, rows, hidden), "b": (2, 2 * rows)}
     weights = [
         numpy_helper.from_array(rng.standard_normal(shape).astype(np.float32) / 4, name)
         for name, shape in shapes.items()
     ]
     node = helper.make_node(
-        kind, ["x", *shapes], ["y", "h"], hidden_size=HIDDEN, direction="bidirectional", **attributes
+        kind, ["x", *shapes], ["y", "h"], hidden_size=hidden, direction="bidirectional", **attributes
     )
     graph = helper.make_graph(
         [node],
         "layer",
-        [helper.make_tensor_value_info("x", 1, (STEPS, batch, WIDTH))],
+        [helper.make_tensor_value_info("x", 1, (steps, batch, WIDTH))],
         [helper.make_tensor_value_info(name, 1, None) for name in ("y", "h")],
         weights,
     )
@@ -55,30 +66,35 @@ def test_tiles_of_fewer_units_give_the_same(kind: str, units: int, monkeypatch: 
     x = {"x": np.random.default_rng(6).standard_normal((STEPS, BATCH, WIDTH)).astype(np.float32)}
     expected = ort.InferenceSession(given.SerializeToString(), providers=["CPUExecutionProvider"]).run(None, x)
     monkeypatch.setattr(recurrent, "_UNITS", (units,))
+    choose(monkeypatch, "tiles")
     found = interpreted_run(argosy.load_onnx(given), options=STRICT)(x)
     for value, right in zip(found.values(), expected, strict=True):
         np.testing.assert_allclose(value, right, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("way", ["rows", "launches"])
 @pytest.mark.parametrize(("kind", "late"), [("RNN", None), ("LSTM", None), ("GRU", 0), ("GRU", 1)])
-def test_steps_that_are_launches_give_the_same(kind: str, late: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    given = model(kind, **({} if late is None else {"linear_before_reset": late}))
+def test_rows_and_steps_that_are_launches_give_the_same(
+    kind: str, late: int | None, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = model(kind, hidden=11, **({} if late is None else {"linear_before_reset": late}))
     x = {"x": np.random.default_rng(6).standard_normal((STEPS, BATCH, WIDTH)).astype(np.float32)}
     expected = ort.InferenceSession(given.SerializeToString(), providers=["CPUExecutionProvider"]).run(None, x)
-    monkeypatch.setattr(solutions, "step_times", lambda *_: (1.0, 0.0))
-    monkeypatch.setattr(solutions, "recurrence_kernel", None)
+    choose(monkeypatch, way)
     found = interpreted_run(argosy.load_onnx(given), options=STRICT)(x)
     for value, right in zip(found.values(), expected, strict=True):
         np.testing.assert_allclose(value, right, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("each", [1, 64])
-def test_launches_take_any_number_of_sequences_and_rows_that_no_registers_hold(
-    each: int, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("way", ["rows", "launches"])
+def test_any_number_of_sequences_and_rows_that_no_registers_hold(
+    each: int, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(recurrent_step, "_EACH", each)
-    monkeypatch.setattr(solutions, "step_times", lambda *_: (1.0, 0.0))
-    given = model("LSTM", batch="N")
+    for module in (recurrent_rows, recurrent_step):
+        monkeypatch.setattr(module, "_EACH", each)
+    choose(monkeypatch, way)
+    given = model("LSTM", batch="N", steps=STEPS if way == "launches" else "T", hidden=5)
     session = ort.InferenceSession(given.SerializeToString(), providers=["CPUExecutionProvider"])
     run = interpreted_run(argosy.load_onnx(given), options=STRICT)
     for batch in (1, 5):
@@ -87,9 +103,9 @@ def test_launches_take_any_number_of_sequences_and_rows_that_no_registers_hold(
             np.testing.assert_allclose(value, right, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("spread", [False, True])
-def test_weights_of_8_bits_stay_so_in_memory(spread: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    hidden = 72
+@pytest.mark.parametrize("way", ["tiles", "rows", "launches"])
+def test_weights_of_8_bits_stay_so_in_memory(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    hidden = 66
     rng = np.random.default_rng(8)
     codes = {name: rng.integers(-127, 128, (1, 4 * hidden, hidden), np.int8) for name in ("w", "r")}
     scale = np.float32(0.002)
@@ -103,7 +119,7 @@ def test_weights_of_8_bits_stay_so_in_memory(spread: bool, monkeypatch: pytest.M
         [numpy_helper.from_array(value, name) for name, value in (codes | {"scale": np.array(scale)}).items()],
     )
     given = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-    monkeypatch.setattr(solutions, "step_times", lambda *_: (1.0, 0.0 if spread else 2.0))
+    choose(monkeypatch, way)
     program, arch = argosy.load_onnx(given), find_gpu("sm_90")
     assert arch is not None
     module = PassManager(tuple(pipeline(STRICT))).run(program.main)
@@ -118,13 +134,22 @@ def test_weights_of_8_bits_stay_so_in_memory(spread: bool, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("arch", ["sm_75", "sm_90", "gfx942", "gfx1100"])
-def test_large_layers_take_launches_and_small_ones_do_not(arch: str) -> None:
+def test_large_layers_take_launches_and_small_ones_rows(arch: str) -> None:
     row = find_gpu(arch)
     assert row is not None
-    for hidden, spread in ((16, False), (32, False), (128, True), (512, True), (1024, True)):
+    op = Recurrent("lstm", "forward", ("sigmoid", "tanh", "tanh"), (0.0,) * 3, (0.0,) * 3)
+    for hidden, way in ((16, "rows"), (64, "rows"), (512, "launches"), (1024, "launches")):
         r = Builder().parameter("r", TensorType(FLOAT32, (1, 4 * hidden, hidden)))
-        alone, launched = solutions.step_times(r, 1, 1, row)
-        assert (launched < alone) is spread
+        times = solutions.step_times(op, r, 1, row)
+        assert getattr(times, way) == min(times.tiles, times.rows, times.launches)
+
+
+def test_a_thousand_small_sequences_take_tiles() -> None:
+    row = find_gpu("sm_90")
+    assert row is not None
+    op = Recurrent("rnn", "forward", ("tanh",), (0.0,), (0.0,))
+    times = solutions.step_times(op, Builder().parameter("r", TensorType(FLOAT32, (1, 32, 32))), 1000, row)
+    assert times.tiles < min(times.rows, times.launches)
 
 
 def test_tiles_have_no_more_units_than_the_layer_needs() -> None:

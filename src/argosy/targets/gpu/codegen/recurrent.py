@@ -3,7 +3,8 @@
 Each step goes over tiles of the hidden units: products of the states with R, then the gates. States lie in global
 memory, of h that of this step and of the next; a barrier between steps lets all threads see what others wrote.
 
-Where R is large, that would leave all of it to a few programs: then each step is a launch (`recurrent_step.py`).
+Where sequences are few, a program has one, and sums instead of products of tiles (`recurrent_rows.py`). Where R is
+large, that would leave all of it to a few programs: then each step is a launch (`recurrent_step.py`).
 """
 
 from __future__ import annotations
@@ -81,6 +82,8 @@ class RecurrentLayer:
         self.k = kernel = OpKernel(module, [*(value.dtype for value in module.results), self.wide], [self.wide])
         self.op, self.text, self.units, self.spread = op_of(kernel.instruction, Recurrent), kernel.text, units, spread
         op = self.op
+        self.block = (self.sequences, units)
+        """The shape of what a tile has for each unit."""
         self.kind = scalar.compute_type(self.wide)
         self.slots = len(module.results)
         self.matrix = self.wide is FLOAT32
@@ -151,7 +154,7 @@ class RecurrentLayer:
 
     def _first(self) -> None:
         for slot, index in ((0, _INITIAL_H), (2, _INITIAL_C)):
-            zeros = f"tl.zeros([{_SEQUENCES}, {self.units}], {self.kind})"
+            zeros = f"tl.zeros({list(self.block)}, {self.kind})"
             self._keep(str(slot), self.k.load(index, "line") if self.k.has(index) else self.text.let(zeros))
 
     def _last(self) -> None:
@@ -199,6 +202,10 @@ class RecurrentLayer:
     def _keep(self, slot: str, value: str) -> None:
         self.k.put(f"{slot} * size + line", value, self.slots)
 
+    def state(self, slot: str) -> str:
+        """Where a state of the sequences at hand begins."""
+        return f"{self.k.result(self.slots)} + {slot} * size + (direction * batch + b) * hidden"
+
     def products(self, slot: str, gates: range) -> list[str]:
         """Variables with the products of a state and the rows of R of some gates, for the tile at hand."""
         text, k = self.text, self.k
@@ -208,8 +215,7 @@ class RecurrentLayer:
         with text.block(f"for deep in range(0, hidden, {self.depth}):"):
             text.line(f"across = deep + tl.arange(0, {self.depth})[None, :]")
             text.line(f"down = deep + tl.arange(0, {self.depth})[:, None]")
-            place = f"{k.result(self.slots)} + {slot} * size + (direction * batch + b) * hidden + across"
-            text.line(f"held = tl.load({place}, mask=within & (across < hidden), other=0)")
+            text.line(f"held = tl.load({self.state(slot)} + across, mask=within & (across < hidden), other=0)")
             for name, gate in zip(names, gates, strict=True):
                 row = f"((direction * rows + {gate} * hidden + k) * hidden + down)"
                 weight = f"{k.load(2, row, '(k < hidden) & (down < hidden)')}.to({self.kind})"

@@ -97,8 +97,7 @@ class _Step(RecurrentLayer):
             # the next launch may come in and read its rows of R
             self.k.release()
             self._is_released = True
-        state = f"{self.k.result(self.slots)} + {slot} * size + (direction * batch + b) * hidden + across"
-        held = f"tl.load({state}, mask=within & (across < hidden), other=0)"
+        held = f"tl.load({self.state(slot)} + across, mask=within & (across < hidden), other=0)"
         if self.whole:
             text.line(f"terms = weights * {held}")
         else:

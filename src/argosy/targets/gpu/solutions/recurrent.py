@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
 from argosy.ir.builder import Builder
+from argosy.ir.dim import DimLike
 from argosy.ir.module import Module, Value
 from argosy.ir.types import TensorType
 from argosy.ops.matmul import Dot
@@ -21,13 +23,14 @@ from argosy.targets.gpu.codegen.recurrent import (
     start_kernel,
     unit_tiles,
 )
+from argosy.targets.gpu.codegen.recurrent_rows import RowTile, row_tile, rows_kernel
 from argosy.targets.gpu.codegen.recurrent_step import StepTile, step_kernel, step_tile
 from argosy.targets.gpu.lone_op import LoneOp
 from argosy.targets.gpu.solution import Problem, Steps, register_solution
 from argosy.targets.gpu.solutions.products import MatrixProduct, launch_product
 from argosy.targets.lowering.accesses import op_of, present
 
-__all__ = ["RecurrentLaunches", "RecurrentSteps", "step_times"]
+__all__ = ["RecurrentLaunches", "RecurrentRows", "RecurrentSteps", "StepTimes", "step_times"]
 
 _MOST_LAUNCHES: Final = 4096
 _LAUNCH: Final = 3.0
@@ -36,6 +39,10 @@ _TURN: Final = 1.0
 """Of a step inside a program, beside its products."""
 _PRODUCT: Final = 0.5
 """Of a product of a tile of 64 units and 32 elements of the states for one gate, inside a program."""
+_TILE: Final = 0.8
+"""Of a tile of rows inside a program, beside what it reads."""
+_CACHE: Final = 1e5
+"""Bytes a microsecond that a program reads from the cache: 64 of a clock."""
 _BANDWIDTH: Final = 1e12
 _UNITS: Final = 64
 """Bytes a second and compute units of devices that the table has no figure for."""
@@ -69,11 +76,35 @@ class RecurrentSteps(LoneOp):
 
 
 @register_solution
+class RecurrentRows(RecurrentSteps):
+    """A program for each sequence: where they are few."""
+
+    name = "recurrent rows"
+    rank = 1
+
+    def applies(self, problem: Problem) -> str:
+        layer = problem.anchor_instruction
+        op, x, r = op_of(layer, Recurrent), present(layer, 0), present(layer, 2)
+        times = step_times(op, r, x.shape[1], problem.arch)
+        if times.tiles <= times.rows:
+            return f"a step takes {times.rows:.1f} us in programs for one sequence, {times.tiles:.1f} us for 16"
+        return super().applies(problem)
+
+    def configs(self, problem: Problem) -> Sequence[Any]:
+        layer = problem.anchor_instruction
+        tile = row_tile(op_of(layer, Recurrent), present(layer, 2).shape[2], problem.arch)
+        return [(config, tile) for config in MatrixProduct().configs(_shares(problem))]
+
+    def _recur(self, problem: Problem, steps: Steps, tile: RowTile, shares: int, writes: Sequence[int]) -> None:
+        self.call(problem, steps, rows_kernel(problem.module, tile), [shares], writes)
+
+
+@register_solution
 class RecurrentLaunches(RecurrentSteps):
     """Each step is a launch, or two, over all hidden units: where R is so large that few programs read it too long."""
 
     name = "recurrent launches"
-    rank = 1
+    rank = 2
 
     def applies(self, problem: Problem) -> str:
         layer = problem.anchor_instruction
@@ -82,9 +113,12 @@ class RecurrentLaunches(RecurrentSteps):
             return "how many steps there are depends on the run"
         if x.shape[0] * phases_of(op) > _MOST_LAUNCHES:
             return f"{x.shape[0]} steps are too many launches"
-        alone, spread = step_times(r, size_hint(x.shape[1], 1), phases_of(op), problem.arch)
-        if alone <= spread:
-            return f"a step takes {alone:.1f} us in programs for some sequences each, {spread:.1f} us as a launch"
+        times = step_times(op, r, x.shape[1], problem.arch)
+        alone = min(times.tiles, times.rows)
+        if alone <= times.launches:
+            return (
+                f"a step takes {alone:.1f} us in programs for their own sequences, {times.launches:.1f} us as a launch"
+            )
         return super().applies(problem)
 
     def configs(self, problem: Problem) -> Sequence[Any]:
@@ -107,20 +141,32 @@ class RecurrentLaunches(RecurrentSteps):
         steps.launch(end_kernel(module), reads, writes)
 
 
-def step_times(r: Value, batch: int, phases: int, arch: GpuArch) -> tuple[float, float]:
-    """A model of a step's microseconds: in programs for 16 sequences of a direction each, and as launches over all.
+@dataclass(frozen=True, slots=True)
+class StepTimes:
+    """A model of a step's microseconds: in programs for 16 sequences each, for one each, and as launches over all."""
 
-    The first is a chain of small products, however little R is; the second reads R once for every 8 sequences. Sizes
-    that only the run knows count as `size_hint` has them.
+    tiles: float
+    rows: float
+    launches: float
+
+
+def step_times(op: Recurrent, r: Value, batch: DimLike, arch: GpuArch) -> StepTimes:
+    """The times of a layer. Sizes that only the run knows count as `size_hint` has them, but for one sequence.
+
+    The first is a chain of small products, however little R is; the second reads all of R from the cache unless it
+    stays in registers; launches read R once for every 8 sequences.
     """
     directions, rows, hidden = (size_hint(size) for size in r.shape)
-    units = arch.units or _UNITS
+    sequences, units = size_hint(batch, 1), arch.units or _UNITS
     products = rows * -(-hidden // 64) * -(-hidden // 32) / max(hidden, 1)
-    alone = (_TURN + _PRODUCT * products) * -(-directions * -(-batch // 16) // units)
-    groups = -(-batch // 8)
-    read = rows * hidden * max(r.dtype.bits // 8, 1) * groups * directions
-    bandwidth = (arch.product.bandwidth or _BANDWIDTH) / 1e6 * min(groups * directions * hidden / units, 1)
-    return alone, phases * (_LAUNCH + read / bandwidth)
+    tiles = (_TURN + _PRODUCT * products) * -(-directions * -(-sequences // 16) // units)
+    size = rows * hidden * max(r.dtype.bits // 8, 1)
+    tile = row_tile(op, r.shape[2], arch)
+    reads = 0.0 if tile.whole else size / _CACHE
+    alone = (_TURN + _TILE * -(-hidden // tile.units) + reads) * -(-directions * sequences // units)
+    groups = -(-sequences // 8) * directions
+    bandwidth = (arch.product.bandwidth or _BANDWIDTH) / 1e6 * min(groups * hidden / units, 1)
+    return StepTimes(tiles, alone, phases_of(op) * (_LAUNCH + size * groups / directions / bandwidth))
 
 
 def _shares(problem: Problem) -> Problem:
