@@ -40,7 +40,7 @@ from argosy.ir.dtype import dtype
 from argosy.ir.formula import Constant as FormulaConstant
 from argosy.ir.formula import Formula, Step
 from argosy.ir.literal import Literal
-from argosy.ir.op import OPS, Op
+from argosy.ir.op import OPS, Known, Op
 from argosy.ir.parser import parse_dim, parse_type
 from argosy.ir.program import Program
 from argosy.ir.scalar import PRIMITIVES
@@ -58,15 +58,24 @@ def decode_symbols(records: Sequence[SymbolRecord]) -> dict[str, Symbol]:
 
 
 class Decoder:
-    """Decodes the modules and ops of one program or plan. `where` names the file in errors."""
+    """Decodes the modules and ops of one program or plan. `where` names the file in errors.
+
+    `knows` says what is known of an instruction's results, which only those ask who change a module.
+    """
 
     def __init__(
-        self, modules: Sequence[ModuleRecord], symbols: Mapping[str, Symbol], weights: WeightSource, where: str
+        self,
+        modules: Sequence[ModuleRecord],
+        symbols: Mapping[str, Symbol],
+        weights: WeightSource,
+        where: str,
+        knows: Callable[[Op, Sequence[ir.Value | None], tuple[Type, ...]], tuple[Known | None, ...]] | None = None,
     ) -> None:
         self._records = modules
         self._symbols = symbols
         self._weights = weights
         self._where = where
+        self._knows = knows
         self._types: dict[str, Type] = {}
 
     def module(self, index: int) -> ir.Module:
@@ -86,9 +95,9 @@ class Decoder:
         for entry in record.instructions:
             operands = tuple(None if ref is None else value(ref) for ref in entry.operands)
             types = tuple(self.type(text) for text in entry.results)
-            made.append(
-                ir.Instruction(self.op(entry), operands, types, (None,) * len(types), entry.names, entry.source)
-            )
+            op = self.op(entry)
+            known = self._knows(op, operands, types) if self._knows else (None,) * len(types)
+            made.append(ir.Instruction(op, operands, types, known, entry.names, entry.source))
         results = tuple(value(entry.value) for entry in record.results)
         return ir.Module(record.name, parameters, tuple(made), results, tuple(entry.name for entry in record.results))
 
@@ -231,5 +240,7 @@ def _typed(data: bytes, name: str) -> Any:
 
 def decode_program(record: ProgramRecord, weights: WeightSource, where: str) -> Program:
     """The program that `record` holds; raises ArtifactError, naming `where`, for ops and types that it can't be."""
-    decoder = Decoder(record.modules, decode_symbols(record.symbols), weights, where)
+    from argosy.ir.builder import known_results  # noqa: PLC0415 - a machine that only runs decodes no program
+
+    decoder = Decoder(record.modules, decode_symbols(record.symbols), weights, where, known_results)
     return Program(decoder.module(0), MappingProxyType(dict(record.metadata)))
