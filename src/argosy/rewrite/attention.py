@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from argosy.ir.dim import equal
-from argosy.ir.dtype import FLOAT32
+from argosy.ir.dtype import FLOAT32, DType
 from argosy.ir.formula import Constant
 from argosy.ir.module import Instruction, Module, Value
 from argosy.ir.types import TensorType
@@ -70,10 +70,10 @@ class _Rows:
         return keys and bool(equal(shapes.product(kind.dims[:-1]), self._count))
 
 
-def find_attentions(module: Module) -> Sequence[Attention]:
+def find_attentions(module: Module, *, short: bool = False) -> Sequence[Attention]:
     """All of them with float32 sums, a softmax along the last axis, and heads of a fixed size.
 
-    What lies inside is read there alone.
+    What lies inside is read there alone. With `short`, those whose scores, weights and results are short floats too.
     """
     readers: dict[Instruction, list[Instruction]] = {}
     for instruction in module.instructions:
@@ -83,7 +83,7 @@ def find_attentions(module: Module) -> Sequence[Attention]:
     results = {value.instruction for value in module.results}
     places = {instruction: place for place, instruction in enumerate(module.instructions)}
     found = (
-        _attention(instruction, module.instructions, places, readers, results)
+        _attention(instruction, module.instructions, places, readers, results, short=short)
         for instruction in module.instructions
         if instruction.op.name == "dot"
     )
@@ -133,9 +133,16 @@ def _attention(
     places: Mapping[Instruction, int],
     readers: Mapping[Instruction, Sequence[Instruction]],
     results: set[Instruction],
+    *,
+    short: bool,
 ) -> Attention | None:
     weights = product.operands[0]
-    if weights is None or not _is_product(product) or not weights.dtype.is_float or weights.dtype.bits > FLOAT32.bits:
+    if (
+        weights is None
+        or not _is_product(product, short=short)
+        or not weights.dtype.is_float
+        or weights.dtype.bits > FLOAT32.bits
+    ):
         return None
     rows = _Rows(product)
     softmax, inside, reader = weights.instruction, set[Instruction](), product
@@ -150,7 +157,7 @@ def _attention(
     if not isinstance(softmax.op, Softmax) or softmax.op.log or not rows.are_those_of(softmax):
         return None
     rank = softmax.result().rank
-    if softmax.result().dtype is not FLOAT32 or shapes.normalize_axis(softmax.op.axis, rank) != rank - 1:
+    if not _is_wide(softmax.result().dtype, short=short) or shapes.normalize_axis(softmax.op.axis, rank) != rank - 1:
         return None
     scores: Instruction | None = None
     inside.add(softmax)
@@ -174,7 +181,7 @@ def _attention(
         if instruction.op.name in ("pointwise", "reshape"):
             inside.add(instruction)
             enter(instruction)
-        elif scores is None and _is_product(instruction):
+        elif scores is None and _is_product(instruction, short=short):
             scores = instruction
             inside.add(instruction)
     if scores is None or not _same_batch(product, scores):
@@ -219,13 +226,18 @@ def _is_one(value: Value) -> bool:
     return value.constant is not None and value.constant.size == 1
 
 
-def _is_product(instruction: Instruction) -> bool:
+def _is_wide(kind: DType, *, short: bool) -> bool:
+    """Whether a type is float32 or, with `short`, a float that is computed as such."""
+    return kind is FLOAT32 or (short and kind.is_float and kind.bits > 8 and kind.compute is FLOAT32)
+
+
+def _is_product(instruction: Instruction, *, short: bool) -> bool:
     """Whether it is a product of matrices, or of as many matrices each, with float32 sums."""
     if instruction.op.name != "dot" or any(operand is None for operand in instruction.operands):
         return False
     left, right = (operand for operand in instruction.operands if operand is not None)
     result = instruction.types[0]
-    if not isinstance(result, TensorType) or result.dims is None or result.dtype is not FLOAT32:
+    if not isinstance(result, TensorType) or result.dims is None or not _is_wide(result.dtype, short=short):
         return False
     return left.rank == right.rank >= 2
 

@@ -17,6 +17,7 @@ from argosy.passes.lower_precision import LowerPrecision
 from argosy.passes.lower_quantize import LowerQuantize
 from argosy.passes.manager import Phase
 from argosy.passes.merge_products import MergeProducts
+from argosy.passes.narrow_attention import NarrowAttention
 from argosy.passes.pad_channels import PadChannels
 from argosy.passes.spell_masks import SpellMasks
 from argosy.passes.store_short import StoreShort
@@ -38,6 +39,8 @@ def pipeline(options: CompileOptions) -> Sequence[Phase]:
     )
     if options.accuracy != "exact":
         phases.append(Phase("weights", (FoldScales(),)))
+    narrow = NarrowAttention(exact=options.accuracy == "exact")
+    phases.append(Phase("attention", (narrow, EliminateCommon())))
     if options.precision in _SHORT:
         lower = LowerPrecision(_SHORT[options.precision], codes=True)
         phases.append(Phase("short", (lower, FoldConstants(dequantizes=True), EliminateCommon(), PadChannels())))

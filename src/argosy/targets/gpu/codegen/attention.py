@@ -34,6 +34,9 @@ __all__ = [
 
 Order = tuple[int, ...] | None
 LOG2_E: Final = 1.4426950408889634
+_WHOLE: Final = 'whole = tl.where(total == 0, float("nan"), 1 / total)'
+_FEW: Final = 32
+"""Keys up to which weights are divided by their sum before they are rounded, as a model has it that rounds them."""
 _LARGE: Final = 1e4
 """Factors of scores that leave them finite, and such that are masks."""
 
@@ -244,7 +247,8 @@ def attention_kernel(
     source = present(attention.softmax, 0)
     scaled, factor = scaled_scores(attention) if elements.short else (None, 1.0)
     hidden = space.hidden(tiles, high)
-    with space.keys_in_tiles(hidden, wide), elements.scope():
+    at_once = isinstance(space.keys, int) and space.keys <= min(wide, _FEW)
+    with space.keys_in_tiles(Hidden() if at_once else hidden, wide), elements.scope():
         text.root("n", f"start + tl.arange(0, {wide})[None, :]")
         text.root("nt", f"start + tl.arange(0, {wide})[:, None]")
         text.root("dt", f"tl.arange(0, {deep})[:, None]")
@@ -271,12 +275,18 @@ def attention_kernel(
         text.line(f"powers = {power_of(elements, scores, factor, 'shift', exact=scaled is None)}")
         text.line(f"kept = {power_of(elements, 'most', factor, 'shift', exact=scaled is None)}")
         text.line("total = total * kept + tl.sum(powers, 1, keep_dims=True)")
-        elements.given[attention.softmax.result()] = "powers"
+        weights = unrounded(present(anchor, 0))
+        if at_once:
+            text.line(_WHOLE)
+            elements.given[attention.softmax.result()] = text.let("powers * whole")
+            rounded = elements.of(weights, space.row(weights))
+        else:
+            rounded = "powers"
         at = space.operand(values, space.symbol("nt", space.keys), space.symbol(column, width))
         v = mixed.tile(elements, 1, values, at, (wide, across), "nt_inside" if ragged else "", ("nt", column))
         text.line("acc = acc * kept")
         # Weights are rounded to the values' type, as matrix instructions take both in one.
-        rounded = f"powers.to(tl.{mixed.types[0]})"
+        rounded = f"{rounded}.to(tl.{mixed.types[0]})"
         text.line(f"acc = {multiply(rounded, v, 'acc', mixed, wide, tf32=tf32)}")
         text.line("most = higher")
         del elements.masks[masks:]
@@ -285,15 +295,17 @@ def attention_kernel(
         text.line(f"{column}_inside = {column} < {width}")
         elements.masks.append((f"{column}_inside", text.roots[column]))
     writer.release()
-    # What follows the softmax scales whole rows of it, and may put 0 for those of a row without keys, which is NaN.
-    text.line('whole = tl.where(total == 0, float("nan"), 1 / total)')
-    with elements.scope():
-        elements.given[attention.softmax.result()] = "whole"
-        text.line("n = tl.zeros([1, 1], tl.int32)")
-        text.roots["n"] = frozenset()
-        weights = unrounded(present(anchor, 0))
-        scale = elements.of(weights, space.row(weights))
-    elements.given[anchor.result()] = text.let(f"acc * {scale}")
+    if at_once:
+        elements.given[anchor.result()] = "acc"
+    else:
+        # What follows the softmax scales whole rows of it, and may put 0 for those of a row without keys, which is NaN.
+        text.line(_WHOLE)
+        with elements.scope():
+            elements.given[attention.softmax.result()] = "whole"
+            text.line("n = tl.zeros([1, 1], tl.int32)")
+            text.roots["n"] = frozenset()
+            scale = elements.of(weights, space.row(weights))
+        elements.given[anchor.result()] = text.let(f"acc * {scale}")
     place = maps.identity(root.shape)
     writer.store(elements.of(root, place), root.dtype, place)
     grid = (ceildiv(space.rows, high), product(space.batch), 1)
