@@ -27,13 +27,14 @@ from argosy.ir.builder import Builder
 from argosy.ir.dim import equal
 from argosy.ir.module import Constant, Instruction, Module, Value
 from argosy.ir.types import TensorType, Type, type_symbols
+from argosy.ops.dim_values import DimValues
 from argosy.ops.fused import Fused
+from argosy.ops.index import Range
 from argosy.ops.matmul import Dot
-from argosy.ops.pointwise import Pointwise
 from argosy.ops.shapes import product
 from argosy.ops.slicing import Pad
 from argosy.passes.manager import PassContext, register_pass
-from argosy.rewrite.attention import find_attentions, placed_values
+from argosy.rewrite.attention import find_attentions, is_scaled, placed_values
 from argosy.rewrite.codes import dequantized_matrix
 from argosy.rewrite.product_ends import product_ends
 from argosy.rewrite.rebuild import map_bodies
@@ -121,9 +122,9 @@ class FuseLoops:
                     or of_rows  # what takes it goes over other rows, else it would be one of them
                     or (instruction in steady and any(group and group.members[0] not in steady for group in taken))
                 )
-                everywhere = instruction.op.name in self.views | WIDENING
-                if instruction in placed and taken and all(group and group.inner for group in taken):
-                    everywhere, alone = True, instruction in results
+                again = instruction in placed and self._is_again(taken, instruction)
+                alone = alone and (not again or instruction in results)
+                everywhere = again or instruction.op.name in self.views | WIDENING
                 joined = self._place(instruction, taken, roots, alone=alone, everywhere=everywhere)
                 group = joined[0]
                 if instruction in attentions and group is not None and not attentions[instruction] & (apart | steady):
@@ -167,12 +168,17 @@ class FuseLoops:
             return [group]
         return [None]
 
+    def _is_again(self, takers: Sequence[_Group | None], instruction: Instruction) -> bool:
+        """Whether some taker is attention, and all others can compute what they take as well."""
+        groups = [group for group in takers if group and (group.inner or self._takes(group, instruction))]
+        return len(groups) == len(takers) and any(group.inner for group in groups)
+
     def _takes(self, group: _Group, instruction: Instruction) -> bool:
         name = instruction.op.name
         if not _ranked(instruction) or len(instruction.types) != 1 or group.rows:
             return False
         if name in self.elementwise:
-            if group.inner and _is_scaled(instruction):
+            if group.inner and is_scaled(instruction):
                 return True
             if any(_reads(member, instruction) and not _changes_scores(member, group) for member in group.members):
                 return False
@@ -203,15 +209,6 @@ def _reads(member: Instruction, source: Instruction) -> bool:
 def _changes_scores(member: Instruction, group: _Group) -> bool:
     """Whether a member of a group may read what is computed there: of attention, those that only compute themselves."""
     return not group.inner or member.op.name == "pointwise"
-
-
-def _is_scaled(instruction: Instruction) -> bool:
-    """Whether it is a value times a number: as good to compute wherever it is read."""
-    if not isinstance(instruction.op, Pointwise) or instruction.op.formula.primitive != "mul":
-        return False
-    constants = [operand is None or operand.constant is None for operand in instruction.operands]
-    sizes = [operand.constant.size for operand in instruction.operands if operand and operand.constant is not None]
-    return sum(constants) == 1 and all(size == 1 for size in sizes)
 
 
 def _defining(module: Module) -> set[Instruction]:
@@ -376,7 +373,11 @@ class _Emit:
             operands: list[Value | None] = []
             for operand in member.operands:
                 if operand is not None and operand not in values:
-                    values[operand] = self._enter(operand, inner, outer)
+                    sizes = isinstance(member.op, Range) and isinstance(operand.instruction.op, DimValues)
+                    # The size of a range is known by what gives it.
+                    values[operand] = (
+                        inner.keep(operand.instruction, ())[0] if sizes else self._enter(operand, inner, outer)
+                    )
                 operands.append(None if operand is None else values[operand])
             values.update(zip(member.results, inner.keep(member, operands), strict=True))
         module = inner.module([("y", values[root.result()])])

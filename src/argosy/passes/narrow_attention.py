@@ -10,7 +10,7 @@ that; the weights of values in a short float are rounded to it, as their average
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -83,8 +83,7 @@ class _Narrowing(Rebuild):
                     readers.setdefault(operand.instruction, []).append(instruction)
         results = {value.instruction for value in module.results}
         for attention in find_attentions(module, short=True):
-            product = attention.product
-            rounded = product not in results and all(_narrows(reader) for reader in readers.get(product, []))
+            rounded = _is_rounded(attention.product, readers, results)
             plan = self._plan(attention, rounded=rounded)
             if plan is not None:
                 self._plans |= dict.fromkeys((*plan.changed, attention.product), plan)
@@ -161,7 +160,7 @@ class _Narrowing(Rebuild):
         if weights is None:
             raise InternalError("the weights of an attention do not depend on its scores", where=product.source)
         found = self.tape.add(Dot(FLOAT32), self.tape.convert(weights, values.dtype), values)
-        return self.tape.convert(found, product.result().dtype)
+        return self.tape.convert(self.tape.convert(found, values.dtype), product.result().dtype)
 
     def _widened(self, operand: Value) -> Value:
         """An operand in float32, where it is a short float."""
@@ -208,7 +207,14 @@ def _are_short(kinds: Iterable[DType]) -> bool:
     return all(kind.name in _SHORT for kind in kinds)
 
 
-def _narrows(reader: Instruction) -> bool:
-    """Whether an instruction rounds what it reads to a short float, or only moves what is rounded then."""
-    op = reader.op
-    return isinstance(op, Pointwise) and op.formula.primitive == "convert" and _are_short([reader.result().dtype])
+def _is_rounded(
+    instruction: Instruction, readers: Mapping[Instruction, Sequence[Instruction]], results: Collection[Instruction]
+) -> bool:
+    """Whether all that reads an instruction rounds it to a short float, perhaps behind views."""
+
+    def rounds(reader: Instruction) -> bool:
+        if isinstance(reader.op, Pointwise):
+            return reader.op.formula.primitive == "convert" and _are_short([reader.result().dtype])
+        return reader.op.name in _VIEWS and _is_rounded(reader, readers, results)
+
+    return instruction not in results and all(map(rounds, readers.get(instruction, ())))

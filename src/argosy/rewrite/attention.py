@@ -21,7 +21,7 @@ from argosy.ops import shapes
 from argosy.ops.pointwise import Pointwise
 from argosy.ops.reduce import Softmax
 
-__all__ = ["Attention", "find_attentions", "placed_values"]
+__all__ = ["Attention", "find_attentions", "is_scaled", "placed_values"]
 
 _LARGEST_HEAD: Final = 512
 """Numbers of a query, key or value beyond which the scores are the smaller part of the work."""
@@ -91,25 +91,34 @@ def find_attentions(module: Module, *, short: bool = False) -> Sequence[Attentio
 
 
 def placed_values(module: Module) -> frozenset[Instruction]:
-    """What is computed from places, and from tensors that have one row or one key for all: masks, wherever they go.
+    """What is computed from places, or from tensors that have one row or one key for all, and short floats in float32.
 
-    It is less to compute such a matrix again than to store and load it.
+    So are masks. It is less to compute such a matrix again than to store and load it.
     """
     found: set[Instruction] = set()
     for instruction in module.instructions:
         op = instruction.op
         cheap = isinstance(op, Pointwise) and all(step.primitive in _CHEAP for step in op.formula.steps)
-        if not cheap and op.name not in ("range", "triangle", *_VIEWS):
+        if not cheap and op.name not in ("range", "triangle", "dims", *_VIEWS):
             continue
         operands = [operand for operand in instruction.operands if operand is not None]
         if not all(isinstance(kind, TensorType) and kind.dims is not None for kind in instruction.types):
             continue
-        if all(
+        if _widens(instruction) or all(
             operand.instruction in found or _is_splat(operand) or (cheap and _has_one(operand, instruction))
             for operand in operands
         ):
             found.add(instruction)
     return frozenset(found)
+
+
+def _widens(instruction: Instruction) -> bool:
+    op, operand = instruction.op, instruction.operands[0] if instruction.operands else None
+    if operand is None or not isinstance(op, Pointwise) or op.formula.primitive != "convert":
+        return False
+    if not isinstance(operand.type, TensorType):
+        return False
+    return operand.dtype.is_float and operand.dtype.bits < instruction.result().dtype.bits <= FLOAT32.bits
 
 
 def _is_splat(value: Value) -> bool:
@@ -121,10 +130,17 @@ def _has_one(value: Value, instruction: Instruction) -> bool:
     """Whether a value has one row or one key, for many of what is made of it."""
     if not isinstance(value.type, TensorType) or value.type.dims is None:
         return False
-    mine, made = value.shape, instruction.result().shape
-    if len(made) < 2 or any(equal(size, 1) for size in made[-2:]):
+    mine, made = (1, 1, *value.shape)[-2:], (1, 1, *instruction.result().shape)[-2:]
+    return any(equal(size, 1) and not equal(whole, 1) for size, whole in zip(mine, made, strict=True))
+
+
+def is_scaled(instruction: Instruction) -> bool:
+    """Whether it is a value times a number: as good to compute wherever it is read."""
+    if not isinstance(instruction.op, Pointwise) or instruction.op.formula.primitive != "mul":
         return False
-    return len(mine) < 2 or any(equal(size, 1) for size in mine[-2:])
+    constants = [operand is None or operand.constant is None for operand in instruction.operands]
+    sizes = [operand.constant.size for operand in instruction.operands if operand and operand.constant is not None]
+    return sum(constants) == 1 and all(size == 1 for size in sizes)
 
 
 def _attention(

@@ -218,17 +218,18 @@ def _scores(node: Node, q: Value, keys: Value, starts: Value, ends: Value) -> Va
     if window > 0 and not looks_back:
         node.fail("local_window_size needs causal attention")
 
-    def seen(x: Expr, t: Expr, s: Expr, start: Expr, end: Expr) -> Expr:
+    def hidden(t: Expr, s: Expr, start: Expr, end: Expr) -> Expr:
         hidden = end <= t
         if looks_back:
             hidden = hidden.apply("or", start + s < t)
         if window > 0:
             hidden = hidden.apply("or", t <= start + s - window)
-        return hidden.select(EXCLUDED, x)
+        return hidden
 
     queries = node.add(Unsqueeze((1,)), counted(node, scores, 2))
     edges = (node.add(Unsqueeze((1, 2, 3)), edge) for edge in (starts, ends))
-    return node.pointwise(seen, scores, counted(node, scores, 3), queries, *edges)
+    out_of_sight = node.pointwise(hidden, counted(node, scores, 3), queries, *edges)
+    return node.pointwise(lambda hidden, x: hidden.select(EXCLUDED, x), out_of_sight, scores)
 
 
 def _bias(node: Node, bias: Value, scores: Value) -> Value:

@@ -100,8 +100,8 @@ def _unpacked(node: Node, packed: Value, count: int) -> tuple[Value, ...]:
 
 
 def _biased(node: Node, q: Value, k: Value, v: Value, *, only_queries: bool = False) -> tuple[Value, Value, Value]:
-    """Each with its part of the bias, in the compute type; keys and values of the past have theirs already."""
-    wide, bias = q.dtype.compute, node.optional(3)
+    """Each with its part of the bias, rounded, in the compute type; keys and values of the past have theirs already."""
+    short, wide, bias = q.dtype, q.dtype.compute, node.optional(3)
     q, k, v = (node.builder.convert(part, wide) for part in (q, k, v))
     if bias is None:
         return q, k, v
@@ -110,7 +110,10 @@ def _biased(node: Node, q: Value, k: Value, v: Value, *, only_queries: bool = Fa
     check_dims(node, "bias", bias, (sizes[0] + sizes[1] + sizes[2],))
     own = node.add_all(Split(0, 3, tuple(sizes)), node.builder.convert(bias, wide))
     added = [
-        node.pointwise("add", part, node.add(Reshape((heads, 1, part.shape[3])), b))
+        node.builder.convert(
+            node.builder.convert(node.pointwise("add", part, node.add(Reshape((heads, 1, part.shape[3])), b)), short),
+            wide,
+        )
         for part, b in zip((q, k, v), own, strict=True)
     ]
     return (added[0], k, v) if only_queries else (added[0], added[1], added[2])

@@ -8,17 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import reduce
 from typing import Final
 
 from argosy.ir import access as maps
 from argosy.ir.access import Access, axis_index
-from argosy.ir.dim import Dim, DimLike, Symbol, ceildiv, symbol_dim
+from argosy.ir.dim import Dim, DimLike, Symbol, ceildiv, equal, floordiv, symbol_dim
 from argosy.ir.dtype import FLOAT32
 from argosy.ir.module import Instruction, Module, Value
 from argosy.ops.pointwise import Pointwise
 from argosy.ops.shapes import product
 from argosy.rewrite.attention import Attention, find_attentions
-from argosy.targets.gpu.codegen.attention_mask import HIDDEN, Hidden, hidden_keys
+from argosy.targets.gpu.codegen.attention_mask import UNSEEN, Hidden, Said, hidden_keys
 from argosy.targets.gpu.codegen.blocks import power_of_two
 from argosy.targets.gpu.codegen.element import Elements
 from argosy.targets.gpu.codegen.kernel import Kernel, KernelWriter, Launch
@@ -37,6 +38,7 @@ LOG2_E: Final = 1.4426950408889634
 _WHOLE: Final = 'whole = tl.where(total == 0, float("nan"), 1 / total)'
 _FEW: Final = 32
 """Keys up to which weights are divided by their sum before they are rounded, as a model has it that rounds them."""
+_WORDS: Final = {"and": " & ", "or": " | "}
 _LARGE: Final = 1e4
 """Factors of scores that leave them finite, and such that are masks."""
 
@@ -81,6 +83,9 @@ class AttentionSpace:
         lead = value.shape[:-1]
         if lead == self.root.shape[:-1]:
             indices: list[DimLike] = [axis_index(axis, size) for axis, size in enumerate(lead)]
+        elif (heads := self._grouped(lead)) is not None:
+            indices = [axis_index(axis, size) for axis, size in enumerate(lead[:-2])]
+            indices += [heads, self.place(lead)]
         else:
             text = self._writer.text
             flat: DimLike = 0
@@ -103,27 +108,71 @@ class AttentionSpace:
         key = self.symbol("n", self.keys) if value.shape[-1] != 1 else 0
         return axes_access(self.root.shape, value.shape, (*indices, key))
 
+    def _grouped(self, lead: tuple[DimLike, ...]) -> DimLike | None:
+        """The head of a row where rows [.., heads, S] are rows [.., K, groups S] of the result; None where not so."""
+        own = self.root.shape[:-1]
+        if len(lead) != len(own) or len(lead) < 2 or lead[:-2] != own[:-2]:
+            return None
+        group = floordiv(own[-1], lead[-1])
+        if not isinstance(group, int) or not equal(group * lead[-1], own[-1]) or not equal(own[-2] * group, lead[-2]):
+            return None
+        text, row, axis = self._writer.text, axis_name(len(own) - 1), len(own) - 2
+        if equal(lead[-1], 1):
+            member = self.symbol(row, group)
+        else:
+            name = text.derive(text.fresh("member"), f"{row} // {text.dim(lead[-1])}", row)
+            member = self.symbol(name, group)
+        return axis_index(axis, own[-2]) * group + member
+
+    def place(self, lead: tuple[DimLike, ...]) -> DimLike:
+        """The query of a row where heads that share keys are rows of one product."""
+        if equal(lead[-1], 1):
+            return 0
+        text, row = self._writer.text, axis_name(len(lead) - 1)
+        name = "query"
+        if name not in text.roots:
+            text.derive(name, f"{row} % {text.dim(lead[-1])}", row)
+        return self.symbol(name, lead[-1])
+
     def hidden(self, number: str, high: int) -> Hidden:
         """The keys that a mask hides from a tile of `high` rows, of which the variable `number` says which it is."""
-        source = present(self._attention.softmax, 0)
-        if source.shape[:-1] != self.root.shape[:-1]:
-            return Hidden()
-        self._writer.text.roots["n"] = frozenset({"n"})
+        source, text = present(self._attention.softmax, 0), self._writer.text
+        lead = source.shape[:-1]
+        text.roots["n"] = frozenset({"n"})
         first = symbol_dim(Symbol(f"@{number}", 0, None)) * high
         row = (axis_index(self.root.rank - 2, self.rows), first, first + (high - 1))
+        if lead != self.root.shape[:-1]:
+            if self._grouped(lead) is None:
+                return Hidden()
+            # A tile may go on with the first queries of the next head.
+            count, start = text.dim(lead[-1]), text.let(f"{text.dim(first)} % {text.dim(lead[-1])}", "begin")
+            whole = f"{start} + {high} <= {count}"
+            least = symbol_dim(Symbol(f"@{text.let(f'tl.where({whole}, {start}, 0)', 'least')}", 0, None))
+            most = text.let(f"tl.where({whole}, {start} + {high - 1}, {count} - 1)", "most_query")
+            row = (self.place(lead), least, symbol_dim(Symbol(f"@{most}", 0, None)))
         key = self.symbol("n", self.keys)
         return hidden_keys(self._writer.elements, self._attention, self.row(source), row, key)
 
     def changed(self, source: Value, hidden: Hidden) -> str:
         """What the softmax takes at the row and the key, once the scores are given."""
         elements = self._writer.elements
-        for value, term in hidden.said:
-            more, less = (_of_sign(term, sign) for sign in (1, -1))
-            elements.given[value] = elements.let(f"({elements.text.dim(more)} > {elements.text.dim(less)})")
+        for value, condition in hidden.said:
+            elements.given[value] = elements.let(_said(elements, condition))
         found = elements.of(source, self.row(source))
         for value, _ in hidden.said:
             del elements.given[value]
         return found
+
+    def first(self, hidden: Hidden, wide: int) -> str:
+        """The first key, of those that steps of so many begin with, that a tile may see."""
+        found = reduce(lambda least, each: f"tl.maximum({least}, {self._writer.text.dim(each)})", hidden.first, "0")
+        return f"{found} // {wide} * {wide}" if hidden.first else found
+
+    def limit(self, hidden: Hidden) -> str:
+        """Up to which key a tile may see any."""
+        text = self._writer.text
+        found = reduce(lambda most, each: f"tl.minimum({most}, {text.dim(each)})", hidden.limit, text.dim(self.keys))
+        return f"tl.maximum({found}, 0)"
 
     @contextmanager
     def keys_in_tiles(self, hidden: Hidden, wide: int) -> Iterator[None]:
@@ -132,14 +181,12 @@ class AttentionSpace:
         Where rows that see nothing have a result, a tile with such a row goes on through all keys.
         """
         text, limit = self._writer.text, self._writer.text.dim(self.keys)
-        begin = "0"
-        if hidden.first is not None and not hidden.finite:
-            begin = text.let(f"tl.maximum({text.dim(hidden.first)}, 0) // {wide} * {wide}", "begin")
-        if hidden.limit is None:
+        begin = "0" if hidden.finite else self.first(hidden, wide)
+        if not hidden.limit:
             with text.block(f"for start in range({begin}, {limit}, {wide}):"):
                 yield
             return
-        seen = text.let(f"tl.minimum(tl.maximum({text.dim(hidden.limit)}, 0), {limit})", "seen")
+        seen = text.let(self.limit(hidden), "seen")
         if not hidden.finite:
             with text.block(f"for start in range({begin}, {seen}, {wide}):"):
                 yield
@@ -150,7 +197,16 @@ class AttentionSpace:
             with text.block(f"for start in range(begin, end, {wide}):"):
                 yield
             text.line(f"begin = ({seen} + {wide - 1}) // {wide} * {wide}")
-            text.line(f"end = tl.where(tl.max((most <= {HIDDEN}).to(tl.int32)) > 0, {limit}, begin)")
+            text.line(f"end = tl.where(tl.max((most <= {UNSEEN}).to(tl.int32)) > 0, {limit}, begin)")
+
+
+def _said(elements: Elements, condition: Said) -> str:
+    """The Triton of a condition on places."""
+    if condition.term is not None:
+        more, less = (elements.text.dim(_of_sign(condition.term, sign)) for sign in (1, -1))
+        return f"({more} > {less})"
+    parts = [_said(elements, part) for part in condition.parts]
+    return f"({parts[0]} == 0)" if condition.primitive == "not" else f"({_WORDS[condition.primitive].join(parts)})"
 
 
 def _of_sign(term: DimLike, sign: int) -> DimLike:

@@ -2,17 +2,17 @@
 
 What a model does to a score is read as far as it is said by places: comparisons of rows and keys (causal masks,
 windows, lengths), written as a choice, as a number that is added, or as a triangle. Each gives a bound on the keys that
-a row sees; what is not understood gives none. A number of at most `HIDDEN` hides: beside it scores are small.
+a row sees; what is not understood gives none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from argosy.ir.access import Access
-from argosy.ir.dim import Dim, DimLike, Symbol, lone_symbol, substitute, symbol_dim
+from argosy.ir.dim import Dim, DimLike, Symbol, dim_min, lone_symbol, substitute, symbol_dim
 from argosy.ir.formula import Constant as Number
 from argosy.ir.module import Constant, Value
 from argosy.ops.index import Range, Triangle
@@ -22,24 +22,44 @@ from argosy.rewrite.view_chain import view_access
 from argosy.targets.gpu.codegen.element import Elements
 from argosy.targets.lowering.accesses import axes_access, broadcast_access, present
 
-__all__ = ["HIDDEN", "Hidden", "hidden_keys"]
+__all__ = ["UNSEEN", "Hidden", "Said", "hidden_keys", "hides"]
 
-HIDDEN: Final = -1e30
-"""A score of so little, or one that so much is added to, has a power of 0 beside any that a product gives."""
+UNSEEN: Final = -5e4
+"""A greatest score of so little may be that of a row that sees nothing."""
+_HIDDEN: Final = -1e8
+_LEAST_SHORT: Final = -65504.0
+"""The least float16, which models in it add to what is hidden."""
+
+
+def hides(number: float) -> bool:
+    """Whether a score of so little, or one that it is added to, has a power of 0 beside any that is seen.
+
+    Scores of 1e7 are 1 apart in float32, those of 1e4 are 8 apart in float16: no softmax of such means anything.
+    """
+    return number <= _HIDDEN or number == _LEAST_SHORT
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A condition on places: that a term is positive, or `and`, `or` or `not` of others."""
+
+    term: DimLike | None = None
+    primitive: str = ""
+    parts: tuple[Said, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Hidden:
-    """The keys from `first` up to `limit` may be seen by some row of a tile, all others are seen by none.
+    """The keys from each of `first` up to each of `limit` may be seen by some row of a tile, others are seen by none.
 
-    None stands for the first and the last key. Where rows that see nothing are not NaN, but the mean of all values,
-    as what hides is a number, it is `finite`. Conditions that were `said` by places hold where their term is positive.
+    Where rows that see nothing are not NaN, but the mean of all values,
+    as what hides is a number, it is `finite`. `said` are conditions that places say.
     """
 
-    first: DimLike | None = None
-    limit: DimLike | None = None
+    first: tuple[DimLike, ...] = ()
+    limit: tuple[DimLike, ...] = ()
     finite: bool = False
-    said: tuple[tuple[Value, DimLike], ...] = ()
+    said: tuple[tuple[Value, Said], ...] = ()
 
 
 def hidden_keys(
@@ -49,19 +69,17 @@ def hidden_keys(
 
     `row` is the index of a row, of the first and of the last row of the tile.
     """
-    reader = _Reader(elements, attention)
-    first: DimLike | None = None
-    limit: DimLike | None = None
+    rows, keys = attention.scores.result().shape[-2:]
+    reader = _Reader(elements, attention, ((row[0], rows), (key, keys)))
+    first: list[DimLike] = []
+    limit: list[DimLike] = []
     finite = False
     for term, its in reader.hiding(_Term(present(attention.softmax, 0), access)):
         bound = _bound(elements, term, row, key)
-        if bound is None:
-            continue
-        upper, value = bound
-        if (limit if upper else first) is None:
-            limit, first = (value, first) if upper else (limit, value)
+        if bound is not None:
+            (limit if bound[0] else first).append(bound[1])
             finite |= its
-    return Hidden(first, limit, finite, tuple(reader.said.items()))
+    return Hidden(tuple(first), tuple(limit), finite, tuple(reader.said.items()))
 
 
 def _bound(
@@ -109,9 +127,10 @@ class _Term:
 class _Reader:
     """Reads what is done to scores, by places."""
 
-    def __init__(self, elements: Elements, attention: Attention) -> None:
+    def __init__(self, elements: Elements, attention: Attention, sizes: Sequence[tuple[DimLike, DimLike]]) -> None:
         self._elements = elements
-        self.said: dict[Value, DimLike] = {}
+        self._sizes = sizes
+        self.said: dict[Value, Said] = {}
         self._scores = {attention.scores}
         while changed := [
             step
@@ -132,7 +151,7 @@ class _Reader:
             condition, yes, no = args
             for choice, other, when in ((yes, no, True), (no, yes, False)):
                 number = self._number(choice)
-                if number is not None and number <= HIDDEN and self._is_score(other):
+                if number is not None and hides(number) and self._is_score(other):
                     yield from ((found, number != -float("inf")) for found in self._where(condition, when=when))
                     yield from self.hiding(other)
         elif term.primitive == "add":
@@ -155,11 +174,11 @@ class _Reader:
             condition, yes, no = self._args(term)
             for choice, when in ((yes, True), (no, False)):
                 number = self._number(choice)
-                if number is not None and number <= HIDDEN:
+                if number is not None and hides(number):
                     yield from ((found, number != -float("inf")) for found in self._where(condition, when=when))
         elif term.primitive == "triangle":
             number = self._number(_Term(present(term.value.instruction, 0), term.access))
-            if number is not None and number <= HIDDEN:
+            if number is not None and hides(number):
                 yield from ((found, number != -float("inf")) for found in self._triangle(term, when=True))
         elif term.primitive == "convert":
             yield from self._low(self._args(term)[0])
@@ -167,17 +186,41 @@ class _Reader:
             args = self._args(term)
             for mask, by in (args, args[::-1]):
                 number = self._number(by)
-                if number is not None and number <= HIDDEN:  # 0 or 1 times it
+                if number is not None and hides(number):  # 0 or 1 times it
                     yield from ((found, number != -float("inf")) for found in self._where(mask, when=True))
         elif term.primitive in ("add", "min"):
             for part in self._args(term):
                 yield from self._low(part)
+
+    def _say(self, term: _Term | Number) -> Said | None:
+        """A condition as places say it; None where they do not."""
+        if isinstance(term, Number):
+            return None
+        term = self._seen(term)
+        if not isinstance(term.value.instruction.op, Pointwise):
+            return None
+        if term.primitive in ("lt", "le"):
+            ahead = self._ahead(term)
+            return None if ahead is None else Said(ahead)
+        if term.primitive not in ("and", "or", "not"):
+            return None
+        parts = tuple(part for arg in self._args(term) if (part := self._say(arg)) is not None)
+        return Said(None, term.primitive, parts) if len(parts) == len(self._args(term)) else None
+
+    def _ahead(self, term: _Term) -> DimLike | None:
+        """A term that is positive where a comparison holds."""
+        left, right = (self._index(arg) for arg in self._args(term))
+        if left is None or right is None:
+            return None
+        return right - left + (1 if term.primitive == "le" else 0)
 
     def _where(self, term: _Term | Number, *, when: bool) -> Iterator[DimLike]:
         """Terms that are positive only where a condition, or a number that is 0 or 1, is as asked."""
         if isinstance(term, Number):
             return
         term = self._seen(term)
+        if term.step == -1 and (said := self._say(term)) is not None:
+            self.said[term.value] = said
         name = term.primitive
         if name == "triangle":
             whole = self._number(_Term(present(term.value.instruction, 0), term.access))
@@ -188,13 +231,8 @@ class _Reader:
             return
         args = self._args(term)
         if name in ("lt", "le"):
-            left, right = (self._index(arg) for arg in args)
-            if left is not None and right is not None:
-                ahead = right - left
-                if name == "le":
-                    ahead = ahead + 1
-                if term.step == -1:
-                    self.said[term.value] = ahead
+            ahead = self._ahead(term)
+            if ahead is not None:
                 yield ahead if when else 1 - ahead
         elif name == "not":
             yield from self._where(args[0], when=not when)
@@ -226,7 +264,7 @@ class _Reader:
             diagonal = self._index(_Term(by, axes_access(term.access.extents, by.shape, [0] * by.rank)))
         if diagonal is None:
             return
-        row, key = term.access.indices[-2:]
+        row, key = map(self._within, term.access.indices[-2:])
         ahead = key - row - diagonal
         kept = ahead + 1 if op.upper else 1 - ahead
         yield kept if when else 1 - kept
@@ -252,7 +290,7 @@ class _Reader:
             if start is None or not isinstance(delta, int):
                 return None
             place = term.access.indices[0]
-            return place * delta + start
+            return self._within(place) * delta + start
         if isinstance(instruction.op, Pointwise) and term.primitive in ("add", "sub", "convert", "neg"):
             parts = [part for arg in self._args(term) if (part := self._index(arg)) is not None]
             if len(parts) != len(self._args(term)):
@@ -263,6 +301,13 @@ class _Reader:
                 total = part * sign + total
             return total
         return self._read(term)
+
+    def _within(self, place: DimLike) -> DimLike:
+        """A place on an axis that only the run knows to repeat or not: rows and keys are never beyond their own."""
+        for inside, size in self._sizes:
+            if not isinstance(size, int) and place == dim_min(inside, size - 1):
+                return inside
+        return place
 
     def _read(self, term: _Term) -> DimLike | None:
         """An integer that is the same for all rows and keys, as it is read."""

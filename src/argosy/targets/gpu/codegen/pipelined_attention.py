@@ -114,9 +114,12 @@ class _Attention:
         tile, text, space, module = self._tile, self._writer.text, self._space, self._writer.module
         down = int(floordiv(space.rows, _BOTH))
         tiles = int(product(space.batch)) * down
+        mark = text.mark()
         hidden = space.hidden("down", _BOTH)
+        if text.take(mark):
+            raise DeclinedError("its mask depends on data")
         # Of tiles that a causal mask leaves more or less to do, pairs have the same.
-        halves = 2 if hidden.limit is not None and down % 2 == 0 else 1
+        halves = 2 if hidden.limit and down % 2 == 0 else 1
         place = self._place(down, halves)
         inside = [name for name in (axis_name(axis) for axis in range(len(space.batch))) if name in text.roots]
         first, start = symbol_dim(Symbol("@down", 0, None)) * _BOTH, symbol_dim(Symbol("@start", 0, None))
@@ -176,15 +179,15 @@ class _Attention:
 
     def _bounds(self, hidden: Hidden) -> list[str]:
         """Lines that say which steps a tile takes, the `last` first."""
-        tile, text, space = self._tile, self._writer.text, self._space
+        tile, space = self._tile, self._space
         end = int(floordiv(space.keys, tile.keys))
-        first, last = "0", str(end - 1)
-        if not hidden.finite and hidden.limit is not None:
-            last = f"tl.minimum(tl.maximum({text.dim(hidden.limit)} - 1, 0) // {tile.keys}, {end - 1})"
-        if not hidden.finite and hidden.first is not None:
-            first = f"tl.minimum(tl.maximum({text.dim(hidden.first)}, 0) // {tile.keys}, {end - 1})"
-        return [f"last = {last}", f"steps = tl.maximum(last - {first} + 1, 1)" if last != str(end - 1) or first != "0"
-                else f"steps = {end}"]  # fmt: skip
+        if hidden.finite or not (hidden.first or hidden.limit):
+            return [f"last = {end - 1}", f"steps = {end}"]
+        return [
+            f"last = tl.maximum({space.limit(hidden)} - 1, 0) // {tile.keys}",
+            f"first = {space.first(hidden, tile.keys)} // {tile.keys}",
+            "steps = tl.maximum(last - first + 1, 1)",
+        ]
 
     def _matrix(
         self, value: Value, first: DimLike, high: int, rows: int, *, turned: bool = False
