@@ -46,7 +46,7 @@ class SessionRunner:
 
     def prepare(self, model: onnx.ModelProto) -> Run:
         """A session on the saved artifact."""
-        return argosy.Session(self.compiled(model), device=self.device).run
+        return argosy.Session(self.compiled(model), device=self.device, checked=True).run
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,7 +47,7 @@ def compiled(model: str, arch: str, precision: str = "fp16") -> bytes:
 def test_models_agree(model: str, arch: str, precision: str) -> None:
     artifact, feeds = compiled(model, arch, precision), catalog.feeds(model)
     expected = argosy.Session(artifact, device="ref").run(feeds)
-    found = argosy.Session(artifact, device=f"emulated:{arch}").run(feeds)
+    found = argosy.Session(artifact, device=f"emulated:{arch}", checked=True).run(feeds)
     for name, value in expected.items():
         room = (3e-3 if precision == "fp16" else 2e-6) * float(np.abs(value).max())
         np.testing.assert_allclose(np.asarray(found[name], np.float64), value, rtol=0, atol=room, err_msg=name)
@@ -80,7 +80,7 @@ def test_a_copy(engine: Any) -> None:
 )
 def test_what_lies_out_of_bounds_is_found(line: str, told: str, engine: Any) -> None:
     with pytest.raises(Fault, match=told) as caught:
-        run(line, engine, np.arange(64, dtype=np.uint32), 256)
+        run(f"v_mov_b32_e32 v2, 0\n{line}", engine, np.arange(64, dtype=np.uint32), 256)
     assert line in str(caught.value)
     assert "test, line" in str(caught.value)
 

@@ -41,7 +41,8 @@ class Generation:
     infinity. `ids_in_traps`: a workgroup finds its numbers in trap registers. `wmma` says which part of the rows of a
     factor each half of a wave holds in matrix instructions over 32 lanes: the whole, its half, or every second run;
     empty where there are none. `wide_resources`: those of buffers have 57 bits of address and 45 of size, where others
-    have 48 and 32.
+    have 48 and 32. `vectors` and `scalars` are the most registers of a wave, `local_size` the most bytes of local
+    memory of a workgroup, `private_size` those of a wave's private memory.
     """
 
     document: str
@@ -50,6 +51,10 @@ class Generation:
     ids_in_traps: bool = False
     wmma: Literal["", "whole", "half", "runs"] = ""
     wide_resources: bool = False
+    vectors: int = 256
+    scalars: int = 106
+    local_size: int = 64 << 10
+    private_size: int = ((1 << 15) - 1) * 256
 
     @property
     def counters(self) -> Counters:
@@ -57,18 +62,46 @@ class Generation:
         return _ONE if self.clears_halves else _BY_KIND if self.ids_in_traps else _STORES_APART
 
 
+_PRIVATE_9: Final = ((1 << 13) - 1) * 1024
+_PRIVATE_12: Final = ((1 << 18) - 1) * 256
+
 GENERATIONS: Final = {
-    "gfx90a": Generation("AMD Instinct MI200 (CDNA2) Instruction Set Architecture", clears_halves=True),
-    "gfx942": Generation("AMD Instinct MI300 (CDNA3) Instruction Set Architecture", clears_halves=True, fnuz=True),
-    "gfx950": Generation("AMD Instinct CDNA4 Instruction Set Architecture", clears_halves=True),
+    "gfx90a": Generation(
+        "AMD Instinct MI200 (CDNA2) Instruction Set Architecture",
+        clears_halves=True,
+        vectors=512,
+        scalars=102,
+        private_size=_PRIVATE_9,
+    ),
+    "gfx942": Generation(
+        "AMD Instinct MI300 (CDNA3) Instruction Set Architecture",
+        clears_halves=True,
+        fnuz=True,
+        vectors=512,
+        scalars=102,
+        private_size=_PRIVATE_9,
+    ),
+    "gfx950": Generation(
+        "AMD Instinct CDNA4 Instruction Set Architecture",
+        clears_halves=True,
+        vectors=512,
+        scalars=102,
+        local_size=160 << 10,
+        private_size=_PRIVATE_9,
+    ),
     "gfx1100": Generation("RDNA3 Instruction Set Architecture", wmma="whole"),
     "gfx1151": Generation("RDNA3.5 Instruction Set Architecture", wmma="whole"),
-    "gfx1201": Generation("RDNA4 Instruction Set Architecture", ids_in_traps=True, wmma="half"),
+    "gfx1201": Generation(
+        "RDNA4 Instruction Set Architecture", ids_in_traps=True, wmma="half", private_size=_PRIVATE_12
+    ),
     "gfx1250": Generation(
         "RDNA4 Instruction Set Architecture, LLVM's AMDGPU backend and rocjitsu",
         ids_in_traps=True,
         wmma="runs",
         wide_resources=True,
+        vectors=1024,
+        local_size=320 << 10,
+        private_size=_PRIVATE_12,
     ),
 }
 

@@ -24,7 +24,7 @@ _SHORT_FLOAT: Final = re.compile(r"_(?:fp8|bf8)(?:_|$)")
 
 NOTHING: Final = re.compile(
     r"s_(waitcnt|wait_|nop$|delay_alu|clause|sleep|setprio|sendmsg|inst_prefetch|icache_inv|code_end|sethalt|"
-    r"set_inst_prefetch|singleuse_vdst|barrier_signal|ttracedata|set_vgpr_msb|setkill|version|trap_none|"
+    r"set_inst_prefetch|singleuse_vdst|ttracedata|set_vgpr_msb|setkill|version|trap_none|"
     r"prefetch_|dcache_|decperflevel|incperflevel)|"
     r"(buffer|global)_(inv|wb|gl0_inv|gl1_inv|wbl2|wbinvl1|prefetch)|v_nop|s_set_gpr_idx_off|s_monitor_sleep"
 )
@@ -34,8 +34,9 @@ _IDLE_MODE: Final = re.compile(r"hwreg\(HW_REG_WAVE_(SCHED_MODE,.*|MODE, 25, 1)\
 _ROUNDING: Final = re.compile(r"hwreg\(HW_REG_(WAVE_)?MODE, [02], 2\)")
 FLOW: Final = frozenset({
     "s_branch", "s_cbranch_scc0", "s_cbranch_scc1", "s_cbranch_vccz", "s_cbranch_vccnz", "s_cbranch_execz",
-    "s_cbranch_execnz", "s_endpgm", "s_barrier", "s_barrier_wait", "s_setreg_imm32_b32", "s_setreg_b32", "s_getreg_b32",
-    "s_memtime", "s_memrealtime", "s_trap", "s_getpc_b64", "s_setpc_b64", "s_swappc_b64",
+    "s_cbranch_execnz", "s_endpgm", "s_barrier", "s_barrier_signal", "s_barrier_wait", "s_setreg_imm32_b32",
+    "s_setreg_b32", "s_getreg_b32", "s_memtime", "s_memrealtime", "s_trap", "s_getpc_b64", "s_setpc_b64",
+    "s_swappc_b64",
 })  # fmt: skip
 LANES: Final = frozenset({
     "v_readfirstlane_b32", "v_readlane_b32", "v_writelane_b32", "v_mbcnt_lo_u32_b32", "v_mbcnt_hi_u32_b32",

@@ -10,6 +10,7 @@ from typing import Any, Final, Literal
 from argosy.emulation.assembly import read_assembly
 from argosy.emulation.c_engine.build import engine_reason
 from argosy.emulation.c_engine.engine import EncodedKernel, run_encoded
+from argosy.emulation.checks.limits import find_broken_limits
 from argosy.emulation.checks.waits import find_missing_waits
 from argosy.emulation.decode import Program, decode
 from argosy.emulation.memory import Fault, Memory
@@ -29,10 +30,16 @@ class Kernel:
     program: Program
     encoded: Any = None
 
-    def run(self, memory: Memory, kernarg: int, grid: Sequence[int], threads: int, shared: int) -> None:
-        """Run every workgroup. Raises Fault and NotEmulated, with the instruction."""
+    def run(
+        self, memory: Memory, kernarg: int, grid: Sequence[int], threads: int, shared: int, *, looks: bool = True
+    ) -> None:
+        """Run every workgroup. Raises Fault and NotEmulated, with the instruction.
+
+        The engine in C `looks` for what is read before it is written and for races between workgroups, unless told not
+        to.
+        """
         if self.encoded is not None:
-            run_encoded(self.encoded, memory, kernarg, grid, threads, shared)
+            run_encoded(self.encoded, memory, kernarg, grid, threads, shared, looks=looks)
         else:
             run_kernel(self.program, memory, kernarg, grid, threads, shared)
 
@@ -43,7 +50,7 @@ def make_kernel(text: str, engine: Engine = "") -> Kernel:
     Raises NotEmulated, and Fault for what the text alone shows to be wrong.
     """
     program = decode(read_assembly(text))
-    found = find_missing_waits(program)
+    found = (*find_broken_limits(program), *find_missing_waits(program))
     if found:
         more = f" ({len(found) - 1} more such places)" if len(found) > 1 else ""
         raise Fault(f"{found[0].what}{more}", where=found[0].where)

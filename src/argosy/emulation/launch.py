@@ -10,6 +10,7 @@ from typing import Final
 
 from argosy.emulation.archs import generation
 from argosy.emulation.assembly import Listing
+from argosy.emulation.memory import Fault
 from argosy.emulation.refusal import NotEmulated
 
 __all__ = ["LaunchState", "launch_state"]
@@ -25,6 +26,7 @@ _USER: Final = (
     ("user_sgpr_private_segment_size", 1),
 )
 _UNKNOWN: Final = ("user_sgpr_dispatch_ptr", "user_sgpr_queue_ptr", "user_sgpr_dispatch_id")
+_MOST_THREADS: Final = 1024
 _SPARE: Final = 16
 """Registers beyond those that a kernel says it uses, so that its last wide access stays inside."""
 
@@ -51,7 +53,10 @@ class LaunchState:
 
 
 def launch_state(listing: Listing, threads: int, shared: int) -> LaunchState:
-    """The state for a launch. Raises NotEmulated for what a kernel wants that no launch here gives."""
+    """The state for a launch.
+
+    Raises Fault for a launch that no device takes, NotEmulated for what a kernel wants that no launch here gives.
+    """
     descriptor, lanes = listing.descriptor, listing.wave_size
     place, kernarg_at = 0, None
     for name, count in _USER:
@@ -61,6 +66,13 @@ def launch_state(listing: Listing, threads: int, shared: int) -> LaunchState:
             if name == "user_sgpr_kernarg_segment_ptr":
                 kernarg_at = place
             place += count
+    room, most = max(shared, descriptor.get("group_segment_fixed_size", 0)), generation(listing.arch).local_size
+    if threads > _MOST_THREADS or room > most:
+        raise Fault(
+            f"a workgroup of {threads} threads and {room} bytes of local memory, {listing.arch} has {_MOST_THREADS} "
+            f"and {most}",
+            where=listing.name,
+        )
     axes = sum(descriptor.get(f"system_sgpr_workgroup_id_{name}", 0) << axis for axis, name in enumerate("xyz"))
     vectors = descriptor.get("next_free_vgpr", 256)
     accumulators = max(vectors - descriptor["accum_offset"], 0) if "accum_offset" in descriptor else 0
@@ -70,7 +82,7 @@ def launch_state(listing: Listing, threads: int, shared: int) -> LaunchState:
         vectors + _SPARE,
         accumulators + _SPARE,
         descriptor.get("private_segment_fixed_size", 0),
-        max(shared, descriptor.get("group_segment_fixed_size", 0)),
+        room,
         threads,
         kernarg_at,
         descriptor.get("user_sgpr_count", place),

@@ -44,7 +44,8 @@ class Session:
     `source` is an Artifact, a path or bytes. `device` chooses among the devices (by default the best one that
     fits), `threads` and `max_concurrency` bound what one run and all runs together use, `weights` supplies
     weights that the artifact leaves out, `exact` refuses variants of another arch, `native_code=False` runs
-    `ref` only. Raises ArtifactError for a bad artifact, DeviceError where nothing fits.
+    `ref` only, `checked` also looks for what emulated code reads before it is written and for races between its
+    workgroups. Raises ArtifactError for a bad artifact, DeviceError where nothing fits.
     """
 
     def __init__(
@@ -57,12 +58,13 @@ class Session:
         weights: Supplied | None = None,
         exact: bool = False,
         native_code: bool = True,
+        checked: bool = False,
     ) -> None:
         for name, value in (("threads", threads), ("max_concurrency", max_concurrency)):
             if value is not None and value < 1:
                 raise UsageError(f"{name} is {value}, expected at least 1")
         self._artifact = source if isinstance(source, Artifact) else Artifact.open(source, weights=weights)
-        self._threads = threads
+        self._threads, self._checked = threads, checked
         self._device = device or ""
         manifest = self._artifact.manifest
         symbols = decode_symbols(manifest.symbols)
@@ -223,7 +225,14 @@ class Session:
                 found = self._loaded.get(key)
                 if found is None:
                     found = self._loaded[key] = (
-                        load_variant(self._artifact, choice.variant, self._threads, self._device, self._shared)
+                        load_variant(
+                            self._artifact,
+                            choice.variant,
+                            self._threads,
+                            self._device,
+                            self._shared,
+                            checked=self._checked,
+                        )
                         if choice.variant
                         else Interpreter(self._artifact.program().main)
                     )

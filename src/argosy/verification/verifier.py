@@ -59,7 +59,7 @@ def verify(
     else:
         artifact = artifact if isinstance(artifact, Artifact) else Artifact.open(artifact)
         _check_same_model(program, artifact, bound=wanted != Dimensions())
-    session = Session(artifact, device=device, exact=exact)
+    session = Session(artifact, device=device, exact=exact, checked=True)
     reference = make_reference(against, model, program) if isinstance(against, str) else against
     if per_instruction and not isinstance(reference, RefReference):
         raise UsageError("instructions are compared with ref only", hint="leave --against out")

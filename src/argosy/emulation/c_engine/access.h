@@ -7,21 +7,6 @@ enum { HAS_OFFEN = 1, HAS_SCALED = 2, HAS_BASE = 4, HAS_WIDE = 8 };
 enum { BY_M0 = 1, BY_LANES };
 enum { M0_ADDRESS = 0x3FFFC, NO_ADDRESS = 0x7FFFFFFF }; /* NO_ADDRESS: where code points lanes that are to do nothing */
 
-static int inside(Machine *m, uint64_t address, uint64_t size) {
-  if (address >= m->last.start && address + size <= m->last.end) return 1;
-  int low = 0, high = m->range_count;
-  while (low < high) {
-    int middle = (low + high) / 2;
-    if (m->ranges[middle].start <= address) low = middle + 1;
-    else high = middle;
-  }
-  if (low == 0) return 0;
-  Range found = m->ranges[low - 1];
-  if (address + size > found.end || address + size < address) return 0;
-  m->last = found;
-  return 1;
-}
-
 static inline uint64_t wide_at(const Wave *w, const Operand *o, int lane) {
   uint64_t low = word_at(w, o, 0, lane);
   return o->count > 1 || o->kind == OF_CONSTANT ? low | (uint64_t)word_at(w, o, 1, lane) << 32 : low;
@@ -72,6 +57,7 @@ static int run_scalar_load(Machine *m, Wave *w, const Instruction *in) {
     address += in->source[k].kind == OF_CONSTANT ? in->source[k].value : word_at(w, &in->source[k], 0, 0) * scale;
   if (whole >= 4) address &= ~3ull;
   if (!inside(m, address, (uint64_t)whole)) return fail(m, FAULT_BOUNDS, w, 0, address, (uint64_t)whole);
+  if (m->writers && mark_read(m, address, whole)) return fail(m, FAULT_GROUPS, w, 0, address, (uint64_t)whole);
   if (whole < 4) {
     uint32_t value = 0;
     copy_bytes(&value, (const void *)address, whole);
@@ -150,6 +136,7 @@ static int run_atomic(Machine *m, Wave *w, const Instruction *in) {
     __atomic_clear(&atomic_lock, __ATOMIC_RELEASE);
     old[i] = before;
   }
+  if (result) m->met = 1;
   if (result)
     for (int i = 0; i < m->lanes; i++)
       if (mask >> i & 1)
@@ -191,7 +178,7 @@ static int into_local(Machine *m, Wave *w, const Instruction *in, int lane, uint
     bytes = bytes < 4 ? 4 : bytes;
   }
   if (place + (uint64_t)bytes > m->lds_size) return fail(m, FAULT_LOCAL, w, lane, place, (uint64_t)bytes);
-  int wrong = shadow_store(m, w, place, bytes, (const uint8_t *)words);
+  int wrong = m->twins ? 0 : shadow_store(m, w, place, bytes, (const uint8_t *)words);
   if (wrong) return fail(m, wrong, w, lane, place, (uint64_t)bytes);
   copy_bytes(m->lds + place, words, bytes);
   return 0;
@@ -236,9 +223,11 @@ static int run_global(Machine *m, Wave *w, const Instruction *in) {
     uint32_t words[4] = {0};
     if (in->store) {
       gather(w, in, data, i, words);
+      if (m->writers && mark_write(m, addresses[i], in->bytes, words)) return fail(m, FAULT_GROUPS, w, i, addresses[i], in->bytes);
       copy_bytes((void *)addresses[i], words, in->bytes);
       continue;
     }
+    if (m->writers && mark_read(m, addresses[i], in->bytes)) return fail(m, FAULT_GROUPS, w, i, addresses[i], in->bytes);
     copy_bytes(in->what ? raw[i] : words, (const void *)addresses[i], in->bytes);
     if (in->into) {
       int wrong = into_local(m, w, in, i, words);
@@ -274,8 +263,12 @@ static int run_buffer(Machine *m, Wave *w, const Instruction *in) {
     if (in->store) {
       if (!there) continue;
       gather(w, in, data, i, words);
+      if (m->writers && mark_write(m, start + offsets[i], in->bytes, words))
+        return fail(m, FAULT_GROUPS, w, i, start + offsets[i], in->bytes);
       copy_bytes((void *)(start + offsets[i]), words, in->bytes);
     } else {
+      if (there && m->writers && mark_read(m, start + offsets[i], in->bytes))
+        return fail(m, FAULT_GROUPS, w, i, start + offsets[i], in->bytes);
       if (there) copy_bytes(words, (const void *)(start + offsets[i]), in->bytes);
       if (in->into) {
         int wrong = into_local(m, w, in, i, words);
@@ -305,11 +298,11 @@ static int run_local(Machine *m, Wave *w, const Instruction *in) {
         if (place + in->bytes > m->lds_size) return fail(m, FAULT_LOCAL, w, i, place, in->bytes);
         if (in->store) {
           gather(w, in, &data, i, words);
-          int wrong = shadow_store(m, w, place, in->bytes, (const uint8_t *)words);
+          int wrong = m->twins ? 0 : shadow_store(m, w, place, in->bytes, (const uint8_t *)words);
           if (wrong) return fail(m, wrong, w, i, place, in->bytes);
           copy_bytes(m->lds + place, words, in->bytes);
         } else {
-          int wrong = shadow_load(m, w, place, in->bytes);
+          int wrong = m->twins ? 0 : shadow_load(m, w, place, in->bytes);
           if (wrong) return fail(m, wrong, w, i, place, in->bytes);
           copy_bytes(in->what ? raw[i] : words, m->lds + place, in->bytes);
         }

@@ -26,7 +26,9 @@ from argosy.toolchains.zig import CodeTarget, Source, compile_objects, link
 
 __all__ = ["Library", "engine_library", "engine_reason"]
 
-_HEADERS: Final = ("numbers.h", "machine.h", "compute.h", "access.h", "moves.h", "products.h", "run.h")
+_HEADERS: Final = (
+    "numbers.h", "machine.h", "compute.h", "groups.h", "access.h", "moves.h", "products.h", "twins.h", "run.h",
+)  # fmt: skip
 _NEEDED: Final = frozenset({"avx2", "fma", "f16c", "bmi2", "popcnt", "lzcnt"})
 _MATH: Final = ("exp2", "log2", "sin", "cos", "tanh")
 
@@ -42,6 +44,7 @@ class Library:
         self.emulate.argtypes = [
             ctypes.c_void_p, ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p,
             ctypes.c_int32, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_void_p, ctypes.c_void_p,
+            ctypes.c_uint64, ctypes.c_void_p,
         ]  # fmt: skip
         self._apply = library.argosy_emulator_apply
         self._apply.restype = None

@@ -61,6 +61,7 @@ LAUNCH: Final = np.dtype(
         ("lanes", "u4"), ("waves", "u4"), ("vectors", "u4"), ("accumulators", "u4"), ("private_size", "u4"),
         ("lds_size", "u4"), ("threads", "u4"), ("kernarg_at", "u4"), ("ids_at", "u4"),
         ("ids_in_traps", "u4"), ("id_axes", "u4"), ("kernarg", "u8"), ("grid", "u4", 3), ("poison", "u4"),
+        ("looks", "u4"),
     ],
     align=True,
 )  # fmt: skip
@@ -85,7 +86,8 @@ _TYPES: Final = {
 }  # fmt: skip
 _FLOWS: Final = {
     "s_branch": 0, "s_cbranch_scc0": 1, "s_cbranch_scc1": 2, "s_cbranch_vccz": 3, "s_cbranch_vccnz": 4,
-    "s_cbranch_execz": 5, "s_cbranch_execnz": 6, "s_endpgm": 7, "s_barrier": 8, "s_barrier_wait": 8,
+    "s_cbranch_execz": 5, "s_cbranch_execnz": 6, "s_endpgm": 7, "s_barrier": 8, "s_barrier_signal": 9,
+    "s_barrier_wait": 10,
 }  # fmt: skip
 _MOVES: Final = (
     "v_readfirstlane_b32", "v_readlane_b32", "v_writelane_b32", "v_mbcnt_lo_u32_b32", "v_mbcnt_hi_u32_b32",

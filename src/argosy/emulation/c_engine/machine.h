@@ -4,7 +4,11 @@ enum { LANES = 64, VCC = 106, TTMP = 108, M0 = 124, EXEC = 126, NOWHERE = 128, S
 enum { OF_VECTOR, OF_ACCUMULATOR, OF_SCALAR, OF_CONSTANT, OF_SCC, OF_NOTHING };
 enum { HALF = 0, WORD, WIDE, MASK, SCC, EXEC32, EXEC64, MIXED, HIGH, PAIR, PACKED_HALF, PACKED_WORD, PICKED_WORD };
 enum { NOTHING, VECTOR, SCALAR, ACCESS, MATRIX, MOVE, FLOW };
-enum { FAULT_NONE, FAULT_BOUNDS, FAULT_LOCAL, FAULT_PRIVATE, FAULT_END, FAULT_STUCK, FAULT_UNKNOWN, FAULT_RACE, FAULT_LANES };
+enum { BRANCH, IF_SCC0, IF_SCC1, IF_VCCZ, IF_VCCNZ, IF_EXECZ, IF_EXECNZ, END, BARRIER, SIGNAL, BARRIER_WAIT };
+enum {
+  FAULT_NONE, FAULT_BOUNDS, FAULT_LOCAL, FAULT_PRIVATE, FAULT_END, FAULT_STUCK, FAULT_UNKNOWN, FAULT_RACE,
+  FAULT_LANES,   FAULT_UNWRITTEN_ADDRESS, FAULT_UNWRITTEN_CONDITION, FAULT_UNWRITTEN_STORE, FAULT_GROUPS, FAULT_BARRIER, FAULT_SIGNAL
+};
 
 typedef struct {
   uint8_t kind, high, negate, absolute;
@@ -46,7 +50,7 @@ typedef struct {
 } Shape;
 
 typedef struct {
-  uint64_t start, end;
+  uint64_t start, end, marks; /* marks: where those of its first byte are */
 } Range;
 
 typedef struct {
@@ -54,13 +58,15 @@ typedef struct {
   uint64_t address, size, group;
 } Fault;
 
-typedef struct {
+typedef struct Wave {
   uint32_t (*vectors)[LANES];
   uint32_t (*accumulators)[LANES];
   uint32_t scalars[SCALARS];
-  uint8_t scc, state; /* state: 0 runs, 1 waits, 2 ended */
+  uint8_t scc, state, signalled; /* state: 0 runs, 1 waits, 2 ended */
   int32_t place, number;
   uint8_t *private_memory;
+  struct Wave *twin; /* see twins.h; null where what is unwritten is not looked for */
+  uint8_t *differ[4];
 } Wave;
 
 /* Who touched a byte of local memory last, and between which barriers. */
@@ -85,6 +91,11 @@ typedef struct {
   uint64_t group;
   Shadow *shadow;
   uint32_t barriers;
+  uint8_t *twin_lds;
+  uint16_t *writers, *readers; /* see groups.h; null where races between workgroups are not looked for */
+  uint16_t mark;
+  uint8_t met;      /* whether this workgroup has met others, by an atomic operation whose result it took */
+  uint8_t twins;    /* whether it is a twin that runs */
 } Machine;
 
 static inline uint64_t every_lane(const Machine *m) { return m->lanes == 64 ? ~0ull : 0xFFFFFFFFull; }

@@ -1,13 +1,12 @@
 /* Runs workgroups one after the other, the waves of each in turn from barrier to barrier. */
 
-enum { BRANCH, IF_SCC0, IF_SCC1, IF_VCCZ, IF_VCCNZ, IF_EXECZ, IF_EXECNZ, END, BARRIER };
 enum { RUNS, WAITS, ENDED };
 
 typedef struct {
   uint32_t lanes, waves, vectors, accumulators, private_size, lds_size, threads, kernarg_at, ids_at, ids_in_traps, id_axes;
   uint64_t kernarg;
   uint32_t grid[3];
-  uint32_t poison;
+  uint32_t poison, looks; /* looks: whether for what is unwritten */
 } Launch;
 
 static int run_wave(Machine *m, Wave *w) {
@@ -15,18 +14,22 @@ static int run_wave(Machine *m, Wave *w) {
     if (w->place < 0 || w->place >= m->count) return fail(m, FAULT_END, w, 0, 0, 0);
     const Instruction *in = &m->code[w->place];
     int wrong = 0;
-    switch (in->unit) {
-    case NOTHING: break;
-    case VECTOR: run_vector(m, w, in); break;
-    case SCALAR: run_scalar(m, w, in); break;
-    case ACCESS: wrong = run_access(m, w, in); break;
-    case MATRIX: run_matrix(m, w, in); break;
-    case MOVE: wrong = run_move(m, w, in); break;
-    default: {
+    if (in->unit == ACCESS) {
+      wrong = w->twin ? access_both(m, w, in) : run_access(m, w, in);
+    } else if (in->unit == FLOW) {
       int taken = 0;
+      if (w->twin && (wrong = condition_apart(m, w, in->what))) return wrong;
       switch (in->what) {
       case END: w->state = ENDED; return 0;
       case BARRIER: w->state = WAITS, w->place++; return 0;
+      case SIGNAL:
+        if (w->signalled) return fail(m, FAULT_SIGNAL, w, 0, 0, 0);
+        w->signalled = 1;
+        break;
+      case BARRIER_WAIT:
+        if (!w->signalled) return fail(m, FAULT_SIGNAL, w, 0, 0, 0);
+        w->signalled = 0, w->state = WAITS, w->place++;
+        return 0;
       case BRANCH: taken = 1; break;
       case IF_SCC0: taken = !w->scc; break;
       case IF_SCC1: taken = w->scc; break;
@@ -40,7 +43,8 @@ static int run_wave(Machine *m, Wave *w) {
         w->place = in->target;
         continue;
       }
-    }
+    } else if (in->unit != NOTHING) {
+      wrong = w->twin ? execute_both(m, w, in) : execute(m, w, in);
     }
     if (wrong) return wrong;
     w->place++;
@@ -53,7 +57,7 @@ static void begin(Machine *m, Wave *w, const Launch *l, uint32_t number, uint64_
   for (uint32_t r = 0; r < l->accumulators; r++)
     for (int i = 0; i < LANES; i++) w->accumulators[r][i] = l->poison;
   for (int r = 0; r < SCALARS; r++) w->scalars[r] = r < NOWHERE ? l->poison : 0;
-  w->scc = 0, w->state = RUNS, w->place = 0, w->number = (int32_t)number;
+  w->scc = 0, w->state = RUNS, w->signalled = 0, w->place = 0, w->number = (int32_t)number;
   if (l->kernarg_at != ~0u) {
     w->scalars[l->kernarg_at] = (uint32_t)l->kernarg;
     w->scalars[l->kernarg_at + 1] = (uint32_t)(l->kernarg >> 32);
@@ -80,45 +84,108 @@ static void begin(Machine *m, Wave *w, const Launch *l, uint32_t number, uint64_
   w->scalars[EXEC + 1] = (uint32_t)(on >> 32);
 }
 
+/* No number, in every type of floats, and zero, in turn: some other value than the wave's, for whatever is asked of it. */
+static void fill_unwritten(void *to, size_t bytes) {
+  uint8_t *at = to;
+  for (size_t i = 0; i < bytes; i++) at[i] = i & 4 ? 0 : 0xFF;
+}
+
+/* Let nothing be written but what a launch writes; `begin` has run. */
+static void begin_twin(const Machine *m, Wave *w, const Launch *l) {
+  Wave *twin = w->twin;
+  fill_unwritten(twin->vectors, (size_t)l->vectors * LANES * 4);
+  fill_unwritten(twin->accumulators, (size_t)l->accumulators * LANES * 4);
+  memset(w->private_memory, (int)(l->poison & 0xFF), (size_t)l->private_size * LANES);
+  fill_unwritten(twin->private_memory, (size_t)l->private_size * LANES);
+  memset(w->differ[OF_VECTOR], 1, l->vectors);
+  memset(w->differ[OF_ACCUMULATOR], 1, l->accumulators);
+  w->differ[OF_VECTOR][0] = 0;
+  for (int r = 0; r < SCALARS; r++) {
+    twin->scalars[r] = r < NOWHERE && r != M0 && r != EXEC && r != EXEC + 1 && w->scalars[r] == l->poison ? 0 : w->scalars[r];
+    w->differ[OF_SCALAR][r] = twin->scalars[r] != w->scalars[r];
+  }
+  twin->scc = 1, w->differ[OF_SCALAR][SCC_FLAG] = 1;
+}
+
 static int run_group(Machine *m, Wave *waves, const Launch *l, uint64_t group) {
+  Fault held = {0};
   m->group = group;
   m->barriers++;
   memset(m->lds, (int)(l->poison & 0xFF), l->lds_size);
-  for (uint32_t i = 0; i < l->waves; i++) begin(m, &waves[i], l, i, group);
+  if (m->twin_lds) fill_unwritten(m->twin_lds, l->lds_size);
+  m->mark = (uint16_t)(1 + group % (BY_MANY - 1)), m->met = 0;
+  for (uint32_t i = 0; i < l->waves; i++) {
+    begin(m, &waves[i], l, i, group);
+    if (waves[i].twin) begin_twin(m, &waves[i], l);
+  }
   for (;;) {
     uint32_t ended = 0;
     for (uint32_t i = 0; i < l->waves; i++) {
       if (waves[i].state == RUNS) {
         int wrong = run_wave(m, &waves[i]);
-        if (wrong) return wrong;
+        if (wrong < FAULT_UNWRITTEN_ADDRESS || wrong > FAULT_UNWRITTEN_STORE) {
+          if (wrong) return wrong;
+        } else { /* the others may show a race, which says more */
+          if (!held.code) held = *m->fault;
+          waves[i].state = ENDED;
+        }
       }
       ended += waves[i].state == ENDED;
     }
+    if (held.code) {
+      *m->fault = held;
+      return held.code;
+    }
     if (ended == l->waves) return 0;
     m->barriers++;
-    for (uint32_t i = 0; i < l->waves; i++)
-      if (waves[i].state == WAITS) waves[i].state = RUNS;
+    for (uint32_t i = 0; i < l->waves; i++) {
+      if (waves[i].state != WAITS) continue;
+      if (ended) {
+        waves[i].place--;
+        return fail(m, FAULT_BARRIER, &waves[i], 0, 0, 0);
+      }
+      waves[i].state = RUNS;
+    }
   }
 }
 
 static size_t room_of(uint32_t size) { return (size + 63) / 64 * 64; }
 
-/* Run groups from `first` to `last`. `memory` has room for all registers, and for local and private memory. */
+static uint8_t *take(uint8_t **from, size_t size) {
+  uint8_t *at = *from;
+  *from += room_of((uint32_t)size);
+  return at;
+}
+
+static void give_registers(Wave *w, const Launch *l, uint8_t **room) {
+  w->vectors = (void *)take(room, (size_t)l->vectors * LANES * 4);
+  w->accumulators = (void *)take(room, (size_t)l->accumulators * LANES * 4);
+  w->private_memory = take(room, (size_t)l->private_size * LANES);
+}
+
+/* Run groups from `first` to `last`. `room` is for all registers and their flags, and for local and private memory;
+   `marks` are those of writers, then of readers, of every byte of the ranges, or null. */
 __attribute__((visibility("default"))) int argosy_emulate(const Instruction *code, int32_t count, const Instruction *others,
                                                           const Move *moves, const Shape *shapes, const Range *ranges,
                                                           int32_t range_count, const Launch *launch, uint64_t first,
-                                                          uint64_t last, uint8_t *memory, Fault *fault) {
+                                                          uint64_t last, uint8_t *room, uint16_t *marks, uint64_t marked,
+                                                          Fault *fault) {
   Machine m = {code, others, count, (int32_t)launch->lanes, moves, shapes, ranges, range_count, launch->private_size,
                launch->lds_size};
-  Wave waves[32];
-  uint8_t *at = memory;
+  Wave waves[32] = {0}, twins[32] = {0};
+  m.lds = take(&room, launch->lds_size);
+  m.shadow = (Shadow *)take(&room, launch->lds_size * sizeof(Shadow));
+  if (launch->looks) m.twin_lds = take(&room, launch->lds_size);
+  if (marks) m.writers = marks, m.readers = marks + marked;
   for (uint32_t i = 0; i < launch->waves; i++) {
-    waves[i].vectors = (void *)at, at += (size_t)launch->vectors * LANES * 4;
-    waves[i].accumulators = (void *)at, at += (size_t)launch->accumulators * LANES * 4;
+    give_registers(&waves[i], launch, &room);
+    if (!launch->looks) continue;
+    give_registers(&twins[i], launch, &room);
+    waves[i].twin = &twins[i];
+    waves[i].differ[OF_VECTOR] = take(&room, launch->vectors);
+    waves[i].differ[OF_ACCUMULATOR] = take(&room, launch->accumulators);
+    waves[i].differ[OF_SCALAR] = take(&room, SCALARS + 1);
   }
-  for (uint32_t i = 0; i < launch->waves; i++) waves[i].private_memory = at, at += (size_t)launch->private_size * LANES;
-  m.lds = at, at += room_of(launch->lds_size);
-  m.shadow = (Shadow *)at;
   memset(m.shadow, 0, launch->lds_size * sizeof(Shadow));
   m.fault = fault;
   fault->code = 0;

@@ -10,7 +10,7 @@ from argosy.emulation.decode import Instruction
 from argosy.emulation.memory_forms import MemoryForm
 from argosy.emulation.operands import EXEC, M0, NULL, TTMP, VCC, Operand
 
-__all__ = ["Access", "access_of", "fills_local", "register_name"]
+__all__ = ["Access", "access_of", "register_file", "register_name"]
 
 _FILES: Final = {"v": 0, "a": 1 << 12, "s": 2 << 12}
 _SPECIAL: Final = {
@@ -28,13 +28,18 @@ class Access:
     loads: frozenset[int]
 
 
-def register_name(number: int) -> str:
-    """A register as the text calls it."""
+def register_file(register: int) -> tuple[str, int]:
+    """The file that a register is in, and its number there."""
     for name, base in reversed(_FILES.items()):
-        if number >= base:
-            place = number - base
-            return _SPECIAL.get(place, f"s{place}") if name == "s" else f"{name}{place}"
-    raise ValueError(number)
+        if register >= base:
+            return name, register - base
+    raise ValueError(register)
+
+
+def register_name(register: int) -> str:
+    """A register as the text calls it."""
+    name, number = register_file(register)
+    return _SPECIAL.get(number, f"s{number}") if name == "s" else f"{name}{number}"
 
 
 def access_of(instruction: Instruction) -> Access:
@@ -58,7 +63,7 @@ def access_of(instruction: Instruction) -> Access:
 
 def _memory_access(instruction: Instruction, form: MemoryForm) -> Access:
     operands = instruction.sources
-    if fills_local(instruction):
+    if form.into:
         result: tuple[Operand, ...] = ()
     elif form.atomic:
         modifiers = instruction.modifiers
@@ -72,11 +77,6 @@ def _memory_access(instruction: Instruction, form: MemoryForm) -> Access:
     else:
         result, operands = operands[:1], operands[1:]
     return Access(frozenset(_numbers(operands)), frozenset(), frozenset(_numbers(result)))
-
-
-def fills_local(instruction: Instruction) -> bool:
-    """Whether it loads from global into local memory, past the registers."""
-    return instruction.memory is not None and bool(instruction.memory.into)
 
 
 def _numbers(operands: Iterable[Operand]) -> Iterator[int]:

@@ -31,7 +31,7 @@ from typing import Final
 from argosy.emulation.archs import Counters, generation
 from argosy.emulation.checks.finding import Finding
 from argosy.emulation.checks.flow import blocks_of
-from argosy.emulation.checks.registers import Access, access_of, fills_local, register_name
+from argosy.emulation.checks.registers import Access, access_of, register_name
 from argosy.emulation.decode import Instruction, Program
 
 __all__ = ["find_missing_waits"]
@@ -263,7 +263,7 @@ class _Waits:
 
 def _stores_local(instruction: Instruction) -> bool:
     form = instruction.memory
-    return form is not None and form.space == "lds" and form.store and not fills_local(instruction)
+    return form is not None and form.space == "lds" and form.store
 
 
 def _waited(instruction: Instruction, counters: Counters) -> Iterator[tuple[str, int]]:

@@ -158,6 +158,8 @@ class _Run:
             case "s_endpgm":
                 waves.places[chosen] = _ENDED
                 return True
+            case "s_barrier_signal":
+                return False
             case "s_barrier" | "s_barrier_wait":
                 waves.places[chosen] = _WAITING + following
                 return True

@@ -19,8 +19,11 @@ from argosy.runtime.gpu.fitting import fit
 __all__ = ["load_variant"]
 
 
-def load_variant(artifact: Artifact, variant: VariantRecord, wanted: str) -> DeviceExecutor:
-    """The variant's plan with its kernels, ready to run. Raises DeviceError where no device fits any more."""
+def load_variant(artifact: Artifact, variant: VariantRecord, wanted: str, *, checked: bool = False) -> DeviceExecutor:
+    """The variant's plan with its kernels, ready to run; `checked` is for emulated ones.
+
+    Raises DeviceError where no device fits any more.
+    """
     where = f"{artifact.where}: {variant.words}"
     found = fit(variant, wanted)
     if found.device is None:
@@ -29,12 +32,20 @@ def load_variant(artifact: Artifact, variant: VariantRecord, wanted: str) -> Dev
     decoder = Decoder(plan.modules, decode_symbols(plan.symbols), artifact.literal, where)
     code = [artifact.entry(variant.key, record.path) for record in plan.code]
     if wanted.partition(":")[0] == EMULATED:
-        return DeviceExecutor(plan, decoder, where, _emulated(artifact, variant, plan, code, found.device), code)
+        return DeviceExecutor(
+            plan, decoder, where, _emulated(artifact, variant, plan, code, found.device, checked=checked), code
+        )
     return DeviceExecutor(plan, decoder, where, open_device(found.device), code)
 
 
 def _emulated(
-    artifact: Artifact, variant: VariantRecord, plan: PlanRecord, code: Sequence[bytes], info: DeviceInfo
+    artifact: Artifact,
+    variant: VariantRecord,
+    plan: PlanRecord,
+    code: Sequence[bytes],
+    info: DeviceInfo,
+    *,
+    checked: bool,
 ) -> Device:
     """A device that runs the assembly texts that came with the code objects."""
     from argosy.runtime.gpu.emulated import EmulatedDevice  # noqa: PLC0415 - its imports are felt
@@ -44,4 +55,4 @@ def _emulated(
         for record, content in zip(plan.code, code, strict=True)
         if record.assembly
     }
-    return EmulatedDevice(info, texts)
+    return EmulatedDevice(info, texts, looks=checked)

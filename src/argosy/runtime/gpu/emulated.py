@@ -23,10 +23,13 @@ _STREAM: Final = 1
 
 
 class EmulatedDevice:
-    """See `Device`. `texts` gives the assembly of each code object by the sha256 of its bytes."""
+    """See `Device`. `texts` gives the assembly of each code object by the sha256 of its bytes.
 
-    def __init__(self, info: DeviceInfo, texts: Mapping[str, str]) -> None:
-        self._info, self._texts = info, texts
+    `looks` looks for what kernels read before it is written, and for races between workgroups.
+    """
+
+    def __init__(self, info: DeviceInfo, texts: Mapping[str, str], *, looks: bool = False) -> None:
+        self._info, self._texts, self._looks = info, texts, looks
         self._memory = Memory()
         self._kernels: dict[int, Kernel] = {}
         self._modules: dict[int, str] = {}
@@ -171,7 +174,7 @@ class EmulatedDevice:
         kernarg = self._memory.allocate(max(len(parameters), kernel.program.listing.kernarg_size) + 64)
         try:
             ctypes.memmove(kernarg, parameters, len(parameters))
-            kernel.run(self._memory, kernarg, grid, threads, shared)
+            kernel.run(self._memory, kernarg, grid, threads, shared, looks=self._looks)
         finally:
             self._memory.free(kernarg)
 
