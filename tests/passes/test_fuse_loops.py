@@ -18,8 +18,9 @@ from argosy.ops.index import Gather, NonZero
 from argosy.ops.matmul import Dot
 from argosy.ops.reduce import Reduce, Softmax
 from argosy.ops.requirement import Require
+from argosy.ops.signal import Fourier, Frames
 from argosy.ops.view import Broadcast, Concat, Pad, Reshape, Split, Transpose
-from argosy.passes.fuse_loops import ANCHORS, FuseLoops
+from argosy.passes.fuse_loops import ANCHORS, ELEMENTWISE, TRANSFORMS, FuseLoops
 from argosy.passes.manager import PassManager, Phase
 
 Step = Callable[[Builder, list[Value], st.DataObject], Value]
@@ -106,3 +107,21 @@ def test_an_instruction_without_results_stays(rows: bool) -> None:
     np.testing.assert_array_equal(after[0], before[0])
     with pytest.raises(ModelError, match="it is not good"):
         Interpreter(fused).run([feed, np.array(False)], Env())
+
+
+def test_what_a_transform_reads_joins_it_and_what_takes_its_result_is_apart() -> None:
+    builder = Builder()
+    x = builder.tensor_parameter("x", "float32", (1, 20, 1))
+    frames = builder.add(Frames(8, 4), x)
+    spectra = builder.add(Fourier(None, 2), builder.pointwise(lambda value: value * 2.0, frames))
+    twice = builder.add(Frames(8, 4), builder.pointwise("abs", x))
+    module = builder.module({"y": builder.pointwise("neg", spectra), "z": builder.pointwise("neg", twice)})
+    fused = FuseLoops(elementwise=ELEMENTWISE | {"frames"}, transforms=TRANSFORMS)
+    found = PassManager((Phase("fuse", (fused,)),)).run(module)
+    groups = [i.op.module for i in found.instructions if isinstance(i.op, Fused)]
+    names = [[i.op.name for i in group.instructions if i.op.name != "constant"] for group in groups]
+    # an element of a signal is in several frames, so what makes it is not computed in each
+    assert sorted(names) == [["frames", "pointwise"], ["frames", "pointwise", "dft"], ["pointwise"], ["pointwise"]]
+    values = [np.arange(20, dtype=np.float32).reshape(1, 20, 1)]
+    for left, right in zip(Interpreter(found).run(values, Env()), Interpreter(module).run(values, Env()), strict=True):
+        np.testing.assert_array_equal(left, right)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import argosy
-from argosy.ir import Builder, Program, TensorType
+from argosy.ir import Builder, Program, Symbol, TensorType, symbol_dim
 from argosy.ir.dtype import BOOL, FLOAT32, INT64
 from argosy.ops.index import Compress, NonZero
 from argosy.ops.recurrent import Recurrent
@@ -17,7 +17,7 @@ from argosy.ops.reduce import Reduce
 from argosy.ops.requirement import Require
 from argosy.ops.resize import Resize
 from argosy.ops.scan import Cumulative
-from argosy.ops.scatter import ScatterND
+from argosy.ops.scatter import ScatterElements, ScatterND
 from argosy.ops.signal import Fourier
 from argosy.ops.sort import NonMaxSuppression, TopK, Unique
 from argosy.ops.view import Reshape, Slice, Squeeze
@@ -48,6 +48,21 @@ CASES: dict[str, tuple[list[TensorType], Callable[..., Any]]] = {
     "scatter": (
         [X, TensorType(INT64, (70, 2)), TensorType(FLOAT32, (70, 4))],
         lambda b, *a: b.add(ScatterND("add"), *a),
+    ),
+    "scatter added": (
+        [TensorType(FLOAT32, (1000,)), TensorType(INT64, (70,)), TensorType(FLOAT32, (70,))],
+        lambda b, *a: b.add(ScatterElements(0, "add"), *a),
+    ),
+    "fourier of the run": ([TensorType(FLOAT32, (2, 50, 2)), ONE], lambda b, *a: b.add(Fourier(None, 1), *a)),
+    "recurrent rows": (
+        [
+            TensorType(FLOAT32, (symbol_dim(Symbol("T", 1)), 1, 8)),
+            TensorType(FLOAT32, (1, 1200, 8)),
+            TensorType(FLOAT32, (1, 1200, 300)),
+        ],
+        lambda b, *a: b.add_all(Recurrent("lstm", "forward", ("sigmoid", "tanh", "tanh"), (0.0,) * 3, (0.0,) * 3), *a)[
+            0
+        ],
     ),
     "fourier": ([TensorType(FLOAT32, (2, 1000, 1))], lambda b, *a: b.add(Fourier(1024, 1, onesided=True), *a)),
     "running sum": (
