@@ -134,14 +134,15 @@ def test_weights_of_8_bits_stay_so_in_memory(way: str, monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize("arch", ["sm_75", "sm_90", "gfx942", "gfx1100"])
-def test_large_layers_take_launches_and_small_ones_rows(arch: str) -> None:
+def test_large_layers_take_launches_and_one_sequence_no_tiles(arch: str) -> None:
     row = find_gpu(arch)
     assert row is not None
     op = Recurrent("lstm", "forward", ("sigmoid", "tanh", "tanh"), (0.0,) * 3, (0.0,) * 3)
-    for hidden, way in ((16, "rows"), (64, "rows"), (512, "launches"), (1024, "launches")):
+    for hidden in (16, 64, 512, 1024):
         r = Builder().parameter("r", TensorType(FLOAT32, (1, 4 * hidden, hidden)))
         times = solutions.step_times(op, r, 1, row)
-        assert getattr(times, way) == min(times.tiles, times.rows, times.launches)
+        assert times.rows < times.tiles
+        assert times.launches < times.rows or hidden < 512
 
 
 def test_a_thousand_small_sequences_take_tiles() -> None:

@@ -7,6 +7,7 @@ waits for the states. Its sequences take turns, each a product of every row with
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Final
 
@@ -14,15 +15,14 @@ from argosy.ir.dim import DimLike
 from argosy.ir.module import Module
 from argosy.ops.recurrent import GATES, Recurrent
 from argosy.targets.gpu.arches.row import GpuArch
-from argosy.targets.gpu.codegen.blocks import power_of_two, size_hint
+from argosy.targets.gpu.codegen.blocks import power_of_two
 from argosy.targets.gpu.codegen.kernel import Kernel
 from argosy.targets.gpu.codegen.recurrent import CELLS, RecurrentLayer, phases_of
 
-__all__ = ["StepTile", "step_kernel", "step_tile"]
+__all__ = ["SEQUENCES", "StepTile", "step_kernel", "step_tile"]
 
-_SEQUENCES: Final = 8
-_FEW: Final = 4
-"""Sequences of a program, at most, and where only the run knows how many there are."""
+SEQUENCES: Final = (1, 2, 4, 8)
+"""How many sequences a program may have."""
 _EACH: Final = 64
 """Elements of R that a lane holds."""
 _WARPS: Final = 8
@@ -37,15 +37,15 @@ class StepTile:
     warps: int
 
 
-def step_tile(op: Recurrent, batch: DimLike, hidden: DimLike, arch: GpuArch) -> StepTile:
-    """The tile of a layer: whole rows where registers hold them, so few sequences that all units read them at once."""
+def step_tile(op: Recurrent, sequences: int, hidden: DimLike, arch: GpuArch) -> StepTile:
+    """The tile of a layer: whole rows where registers hold them."""
     gates = power_of_two(GATES[op.kind])
     most = _EACH * _WARPS * arch.wave_size // gates
     depth = power_of_two(hidden) if isinstance(hidden, int) else most // 2
     if depth > most:
         depth = most // 2  # the other half are sums
     warps = power_of_two(-(-gates * depth // (_EACH * arch.wave_size)))
-    return StepTile(min(power_of_two(size_hint(batch, _FEW)), _SEQUENCES), depth, warps)
+    return StepTile(sequences, depth, warps)
 
 
 def step_kernel(module: Module, tile: StepTile, phase: int = 0) -> Kernel:
@@ -83,12 +83,15 @@ class _Step(RecurrentLayer):
         return self.finished(self.warps)
 
     def tiles(self, body: Callable[[], None]) -> None:
-        """The program's sequences, one after another."""
+        """The program's sequences, one after another, as far as there are more than the first."""
+        batch = self.k.operand(0).shape[1]
         for place in range(self.sequences):
-            self.sequence(str(place))
-            self.turn()
-            self.lines()
-            body()
+            certain = place == 0 or (isinstance(batch, int) and batch % self.sequences == 0)
+            with nullcontext() if certain else self.text.block(f"if first + {place} < batch:"):
+                self.sequence(str(place))
+                self.turn()
+                self.lines()
+                body()
 
     def products(self, slot: str, gates: range) -> list[str]:
         """Variables with the products of a state and the rows of R of some gates."""

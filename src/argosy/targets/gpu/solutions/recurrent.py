@@ -24,7 +24,7 @@ from argosy.targets.gpu.codegen.recurrent import (
     unit_tiles,
 )
 from argosy.targets.gpu.codegen.recurrent_rows import RowTile, row_tile, rows_kernel
-from argosy.targets.gpu.codegen.recurrent_step import StepTile, step_kernel, step_tile
+from argosy.targets.gpu.codegen.recurrent_step import SEQUENCES, StepTile, step_kernel, step_tile
 from argosy.targets.gpu.lone_op import LoneOp
 from argosy.targets.gpu.solution import Problem, Steps, register_solution
 from argosy.targets.gpu.solutions.products import MatrixProduct, launch_product
@@ -33,11 +33,17 @@ from argosy.targets.lowering.accesses import op_of, present
 __all__ = ["RecurrentLaunches", "RecurrentRows", "RecurrentSteps", "StepTimes", "step_times"]
 
 _MOST_LAUNCHES: Final = 4096
-_LAUNCH: Final = 3.0
-"""Microseconds from a launch in a graph to the end of what a program of it does."""
+_FEW: Final = 4
+"""Sequences of a program of a step where only the run knows how many there are."""
+_LAUNCH: Final = (3.0, 1.2)
+"""Microseconds from a launch in a graph to the next, for one sequence: where it waits for the one in front, and not.
+
+This, what follows for another sequence, and products of tiles were measured on an H200.
+"""
+_SEQUENCE: Final = 0.7
 _TURN: Final = 1.0
 """Of a step inside a program, beside its products."""
-_PRODUCT: Final = 0.5
+_PRODUCT: Final = 1.2
 """Of a product of a tile of 64 units and 32 elements of the states for one gate, inside a program."""
 _TILE: Final = 0.8
 """Of a tile of rows inside a program, beside what it reads."""
@@ -124,7 +130,7 @@ class RecurrentLaunches(RecurrentSteps):
     def configs(self, problem: Problem) -> Sequence[Any]:
         layer = problem.anchor_instruction
         op, x, r = op_of(layer, Recurrent), present(layer, 0), present(layer, 2)
-        tile = step_tile(op, x.shape[1], r.shape[2], problem.arch)
+        tile = step_tile(op, _sequences(r, x.shape[1], problem.arch), r.shape[2], problem.arch)
         return [(config, tile) for config in MatrixProduct().configs(_shares(problem))]
 
     def _recur(self, problem: Problem, steps: Steps, tile: StepTile, shares: int, writes: Sequence[int]) -> None:
@@ -154,7 +160,7 @@ def step_times(op: Recurrent, r: Value, batch: DimLike, arch: GpuArch) -> StepTi
     """The times of a layer. Sizes that only the run knows count as `size_hint` has them, but for one sequence.
 
     The first is a chain of small products, however little R is; the second reads all of R from the cache unless it
-    stays in registers; launches read R once for every 8 sequences.
+    stays in registers; launches read R once for the sequences that a program has, one after another.
     """
     directions, rows, hidden = (size_hint(size) for size in r.shape)
     sequences, units = size_hint(batch, 1), arch.units or _UNITS
@@ -164,9 +170,27 @@ def step_times(op: Recurrent, r: Value, batch: DimLike, arch: GpuArch) -> StepTi
     tile = row_tile(op, r.shape[2], arch)
     reads = 0.0 if tile.whole else size / _CACHE
     alone = (_TURN + _TILE * -(-hidden // tile.units) + reads) * -(-directions * sequences // units)
-    groups = -(-sequences // 8) * directions
-    bandwidth = (arch.product.bandwidth or _BANDWIDTH) / 1e6 * min(groups * hidden / units, 1)
-    return StepTimes(tiles, alone, phases_of(op) * (_LAUNCH + size * groups / directions / bandwidth))
+    launches = _LAUNCH[arch.has("programmatic_launch")] + min(_shared_times(r, sequences, arch))
+    return StepTimes(tiles, alone, phases_of(op) * launches)
+
+
+def _shared_times(r: Value, sequences: int, arch: GpuArch) -> list[float]:
+    """What a launch takes beside itself where a program has so many sequences as `SEQUENCES` says, or has them all."""
+    directions, rows, hidden = (size_hint(size) for size in r.shape)
+    found = []
+    for each in SEQUENCES:
+        groups = -(-sequences // each) * directions
+        share = min(groups * hidden / (arch.units or _UNITS), 1)
+        bandwidth = (arch.product.bandwidth or _BANDWIDTH) / 1e6 * share
+        read = rows * hidden * max(r.dtype.bits // 8, 1) * groups
+        found.append(_SEQUENCE * (min(each, sequences) - 1) + read / bandwidth)
+    return found
+
+
+def _sequences(r: Value, batch: DimLike, arch: GpuArch) -> int:
+    """How many sequences a program of a step has."""
+    times = _shared_times(r, size_hint(batch, _FEW), arch)
+    return SEQUENCES[times.index(min(times))] if isinstance(batch, int) else _FEW
 
 
 def _shares(problem: Problem) -> Problem:
