@@ -286,7 +286,7 @@ def attention_kernel(
     row, column = axis_name(root.rank - 2), axis_name(root.rank - 1)
     deep, across = max(power_of_two(head), 16), max(power_of_two(width), 16)
     writer.lanes = (row, column)
-    tiles = writer.program()
+    tiles, mark = writer.program(), text.mark()
     if space.batch:
         decompose(writer, writer.program(1), space.batch)
     _axis(writer, row, f"{tiles} * {high} + ", high, "[:, None]", space.rows, high)
@@ -303,6 +303,8 @@ def attention_kernel(
     source = present(attention.softmax, 0)
     scaled, factor = scaled_scores(attention) if elements.short else (None, 1.0)
     hidden = space.hidden(tiles, high)
+    if hidden.limit and not hidden.first:  # the last rows see most, and begin first
+        text.insert(mark, [f"{tiles} = {text.dim(ceildiv(space.rows, high))} - 1 - {tiles}"])
     at_once = isinstance(space.keys, int) and space.keys <= min(wide, _FEW)
     with space.keys_in_tiles(Hidden() if at_once else hidden, wide), elements.scope():
         text.root("n", f"start + tl.arange(0, {wide})[None, :]")
