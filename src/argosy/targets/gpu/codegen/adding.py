@@ -23,6 +23,8 @@ __all__ = ["add_kernel", "largest_kernel", "nothing_kernel", "sums_type", "take_
 
 _INFINITE: Final = 0x7F800000
 """Bits of an infinite float32; those of NaN are more."""
+_LANES: Final = 512
+"""Updates of a program: so many wait at once for what they read."""
 _UNKNOWN: Final = 34
 """Bits of the number of updates of an element where only the run knows it."""
 
@@ -48,7 +50,7 @@ def largest_kernel(module: Module) -> Kernel:
     """The bits of the largest update of every element, without their sign: greater ones are of greater numbers."""
     kernel = OpKernel(module, [INT32])
     text = kernel.text
-    kernel.items(product(Scatter.of(module).numbers))
+    kernel.items(product(Scatter.of(module).numbers), lanes=_LANES)
     place, live = _target(kernel)
     text.line(f"bits = {_bits(kernel.load(2, 'i'))}")
     text.line(f"bits = tl.where({live}, bits, 0)")
@@ -60,8 +62,8 @@ def add_kernel(module: Module) -> Kernel:
     """Adds all updates to the sums. Of floats the temporary are the bits of the largest ones."""
     kernel = OpKernel(module, [sums_type(module.results[0].dtype)], _kinds(module)[1:])
     text = kernel.text
-    kernel.items(product(Scatter.of(module).numbers))
-    place, live = _target(kernel)
+    kernel.items(product(Scatter.of(module).numbers), lanes=_LANES)
+    place, live = _target(kernel, checked=module.results[0].dtype.is_float)
     text.line(f"update = {kernel.load(2, 'i')}")
     if module.results[0].dtype.is_float:
         text.line(f"most = {kernel.load_temporary(0, place, live)}")
@@ -102,9 +104,9 @@ def _kinds(module: Module) -> list[DType]:
     return [sums_type(kind), INT32] if kind.is_float else [sums_type(kind)]
 
 
-def _target(kernel: OpKernel) -> tuple[str, str]:
+def _target(kernel: OpKernel, *, checked: bool = False) -> tuple[str, str]:
     """The element that update `i` goes to, and which updates there are."""
-    place, valid = target_of(kernel, "i")
+    place, valid = target_of(kernel, "i", checked=checked)
     kernel.text.line(f"live = inside & {valid}")
     return place, "live"
 

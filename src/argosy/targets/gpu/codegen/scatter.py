@@ -151,8 +151,11 @@ def _take(kernel: OpKernel, at: str, reduction: str) -> None:
     kernel.text.line(f"value = tl.where(hit, {taken}, value).to({scalar.compute_type(kind)})")
 
 
-def target_of(kernel: OpKernel, number: str, mask: str = "inside") -> tuple[str, str]:
-    """The slot that update `number` goes to, and whether its indices are within the tensor."""
+def target_of(kernel: OpKernel, number: str, mask: str = "inside", *, checked: bool = False) -> tuple[str, str]:
+    """The slot that update `number` goes to, and whether its indices are within the tensor.
+
+    Where they are not, that is a fault, unless another kernel of the op has `checked` them.
+    """
     text, x, indices = kernel.text, kernel.operand(0), kernel.operand(1)
     op = kernel.instruction.op
     if isinstance(op, ScatterElements):
@@ -160,7 +163,8 @@ def target_of(kernel: OpKernel, number: str, mask: str = "inside") -> tuple[str,
         places: list[str] = kernel.counters(number, indices.shape, "c")
         size = text.dim(x.shape[axis])
         raw = kernel.load(1, number, mask)
-        kernel.elements.fault(f"outside({raw}, {size})", Fault.INDEX, raw)
+        if not checked:
+            kernel.elements.fault(f"outside({raw}, {size})", Fault.INDEX, raw)
         places[axis] = text.let(f"tl.where({raw} < 0, {raw} + {size}, {raw})")
         valid = [
             f"({place} >= 0) & ({place} < {text.dim(extent)})" for place, extent in zip(places, x.shape, strict=True)
@@ -172,7 +176,8 @@ def target_of(kernel: OpKernel, number: str, mask: str = "inside") -> tuple[str,
         for level in range(depth):
             size = text.dim(x.shape[level])
             raw = kernel.load(1, f"{number} * {depth} + {level}", mask)
-            kernel.elements.fault(f"outside({raw}, {size})", Fault.INDEX, raw)
+            if not checked:
+                kernel.elements.fault(f"outside({raw}, {size})", Fault.INDEX, raw)
             places.append(text.let(f"tl.where({raw} < 0, {raw} + {size}, {raw})"))
             valid.append(f"({places[-1]} >= 0) & ({places[-1]} < {size})")
         steps = kernel.strides(x.shape[:depth])

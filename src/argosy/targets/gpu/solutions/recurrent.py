@@ -45,7 +45,9 @@ _TURN: Final = 1.0
 """Of a step inside a program, beside its products."""
 _PRODUCT: Final = 1.2
 """Of a product of a tile of 64 units and 32 elements of the states for one gate, inside a program."""
-_TILE: Final = 0.8
+_ROWS: Final = 1.4
+"""Of a step inside a program whose registers hold all of R."""
+_TILE: Final = 2.3
 """Of a tile of rows inside a program, beside what it reads."""
 _CACHE: Final = 1e5
 """Bytes a microsecond that a program reads from the cache: 64 of a clock."""
@@ -168,8 +170,8 @@ def step_times(op: Recurrent, r: Value, batch: DimLike, arch: GpuArch) -> StepTi
     tiles = (_TURN + _PRODUCT * products) * -(-directions * -(-sequences // 16) // units)
     size = rows * hidden * max(r.dtype.bits // 8, 1)
     tile = row_tile(op, r.shape[2], arch)
-    reads = 0.0 if tile.whole else size / _CACHE
-    alone = (_TURN + _TILE * -(-hidden // tile.units) + reads) * -(-directions * sequences // units)
+    rows_alone = _ROWS if tile.whole else _TURN + _TILE * -(-hidden // tile.units) + size / _CACHE
+    alone = rows_alone * -(-directions * sequences // units)
     launches = _LAUNCH[arch.has("programmatic_launch")] + min(_shared_times(r, sequences, arch))
     return StepTimes(tiles, alone, phases_of(op) * launches)
 
