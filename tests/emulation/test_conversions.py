@@ -72,6 +72,25 @@ def test_pairs_are_made_long(short: str, kind: str, power: int, engine: Any) -> 
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("kind", list(LONG))
+def test_pairs_of_four_bits_are_made_long(kind: str, engine: Any) -> None:
+    """op_sel names the byte of a register that holds the two."""
+    values = np.arange(256, dtype=np.uint8)
+    size = np.dtype(LONG[kind]).itemsize // 2  # words of a pair
+    results = [f"v[{4 + 2 * byte}:{5 + 2 * byte}]" if size == 2 else f"v{4 + byte}" for byte in range(4)]
+    body = ["global_load_dword v3, v1, s[4:5]", "v_mov_b32_e32 v2, 4.0"]
+    body += [
+        f"v_cvt_scalef32_pk_{kind}_fp4 {result}, v3, v2 op_sel:[{byte & 1},{byte >> 1},0]"
+        for byte, result in enumerate(results)
+    ]
+    body.append(f"v_mul_u32_u24_e32 v2, {16 * size}, v0")
+    body += [f"global_store_dword v2, v{4 + place}, s[6:7] offset:{4 * place}" for place in range(4 * size)]
+    found = run(body, engine, values, 64 * 16 * size, arch="gfx950").view(LONG[kind])
+    pairs = np.stack([values & 15, values >> 4], -1).reshape(-1).view(ml_dtypes.float4_e2m1fn)
+    same(found, (pairs.astype(np.float32) * 4).astype(LONG[kind]))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize(
     ("name", "meant"),
     [

@@ -198,6 +198,9 @@ def _computing(
     if wanted == "v_dot4_i32_iu8":
         signs = modifiers.get("neg_lo", "[0,0,0]").strip("[]").split(",")
         wanted += f"@{signs[0]}{signs[1]}"
+    if wanted.startswith("v_cvt_scalef32_pk_") and wanted.endswith("_fp4"):
+        wanted += f"@{picks(modifiers, 'op_sel', 0, 0) + 2 * picks(modifiers, 'op_sel', 1, 0)}"
+        modifiers = {key: text for key, text in modifiers.items() if key != "op_sel"}
     if "bitop3" in modifiers:
         # The table of a function of bits is a source more; one of two sources is that of three, the last of which is 0.
         wanted = wanted.replace("bitop2", "bitop3")

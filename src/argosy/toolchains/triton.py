@@ -43,7 +43,8 @@ class GpuCode:
 
     `portable` asks for assembly that a driver finishes (PTX) instead of a code object. `generic` names the AMD arch
     that the code object is made for where it is not `arch` but one that stands for several, of which `arch` is one.
-    `ptx_version` asks for PTX of that version, times ten, that older drivers know; 0 is the newest.
+    `ptx_version` asks for PTX of that version, times ten, that older drivers know; 0 is the newest. `llvm_features`
+    turns one of LLVM's features of an AMD arch on (`+…`) or off (`-…`).
     """
 
     backend: Literal["cuda", "hip"]
@@ -52,6 +53,7 @@ class GpuCode:
     portable: bool = False
     generic: str = ""
     ptx_version: int = 0
+    llvm_features: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +193,8 @@ def _key(source: TritonSource, target: GpuCode, version: str) -> str:
         _RECORD, source.text, source.entry, source.types, source.divisible, sorted(_options(source, target).items()),
         target.backend,
         target.arch, target.warp_size, target.portable, target.generic,
-        target.ptx_version, version, *([source.language] if source.language != "triton" else []),
+        target.ptx_version, version, *([target.llvm_features] if target.llvm_features else []),
+        *([source.language] if source.language != "triton" else []),
     )  # fmt: skip
     return hashlib.sha256(json.dumps(texts).encode()).hexdigest()
 
@@ -224,6 +227,7 @@ def _job(source: TritonSource, target: GpuCode) -> dict[str, Any]:
         "arch": target.arch,
         "warp_size": target.warp_size,
         "generic": target.generic,
+        "llvm_features": target.llvm_features,
         "language": source.language,
     }
 

@@ -1,8 +1,8 @@
 """The process that runs Triton: reads a job a line, writes an answer a line, both JSON. Started by `toolchains.triton`.
 
-A job is {text, entry, types, divisible, options, backend, arch, warp_size, generic, language}; an answer is {files,
-metadata}, with binary files in base64, or {error}. Triton's own output goes to standard error, so that nothing mixes
-with answers.
+A job is {text, entry, types, divisible, options, backend, arch, warp_size, generic, llvm_features, language}; an
+answer is {files, metadata}, with binary files in base64, or {error}. Triton's own output goes to standard error, so
+that nothing mixes with answers.
 """
 
 from __future__ import annotations
@@ -77,8 +77,10 @@ def _built(job: dict[str, Any]) -> dict[str, Any]:
     from triton.compiler import make_backend  # noqa: PLC0415
 
     target = GPUTarget(job["backend"], job["arch"], job["warp_size"])
-    generic = job.get("generic")
-    triton.knobs.runtime.add_stages_inspection_hook = _generic_stages(generic) if generic else None
+    generic, features = job.get("generic"), job.get("llvm_features")
+    triton.knobs.runtime.add_stages_inspection_hook = (
+        _generic_stages(generic) if generic else _featured_stages(features) if features else None
+    )
     backend = make_backend(target)
     options = backend.parse_options(dict(job["options"]))
     text = job["text"]
@@ -153,6 +155,37 @@ def _generic_stages(generic: str) -> Callable[..., Any]:
 
         stages["amdgcn"] = assembly
         stages["hsaco"] = lambda text, metadata: backend.make_hsaco(text, metadata, renamed)
+        return None
+
+    return hook
+
+
+def _featured_stages(features: str) -> Callable[..., Any]:
+    """Triton's hook into its stages, so that LLVM's code generator and assembler use some features, or do without.
+
+    Triton gives them none to use; what is of another mind for one function only, LLVM doesn't inline.
+    """
+    from triton.backends.amd import compiler  # noqa: PLC0415
+
+    generate, assemble = compiler.compile_amdgpu, compiler.assemble_amdgcn
+
+    def featured(stage: Callable[..., Any]) -> Callable[..., Any]:
+        def run(text: Any, metadata: dict[str, Any]) -> Any:
+            compiler.compile_amdgpu = lambda source, triple, arch, _, **options: generate(
+                source, triple, arch, features, **options
+            )
+            compiler.assemble_amdgcn = lambda source, arch, _: assemble(source, arch, features)
+            try:
+                return stage(text, metadata)
+            finally:
+                compiler.compile_amdgpu, compiler.assemble_amdgcn = generate, assemble
+
+        return run
+
+    def hook(_: Any = None, stages: dict[str, Any] | None = None, *__: object) -> tuple[str, str] | None:
+        if stages is None:
+            return features, features
+        stages.update({kind: featured(stages[kind]) for kind in ("amdgcn", "hsaco")})
         return None
 
     return hook

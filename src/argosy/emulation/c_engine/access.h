@@ -185,7 +185,7 @@ static int into_local(Machine *m, Wave *w, const Instruction *in, int lane, uint
 }
 
 /* Lanes exchange elements of what they loaded, as a table says. */
-static int exchange(Machine *m, Wave *w, const Instruction *in, const Operand *data, uint32_t (*raw)[4]) {
+static int exchange(Machine *m, Wave *w, const Instruction *in, const Operand *data, uint32_t (*loaded)[4]) {
   const Factor *table = &m->shapes[in->what - 1].a;
   if (active(m, w) != every_lane(m)) return fail(m, FAULT_LANES, w, 0, 0, 0);
   for (int i = 0; i < m->lanes; i++) {
@@ -193,7 +193,7 @@ static int exchange(Machine *m, Wave *w, const Instruction *in, const Operand *d
     for (int e = 0; e < table->elements; e++) {
       const uint8_t *from = table->places + 2 * (i * table->elements + e);
       int source = from[1] * table->bits, target = e * table->bits;
-      uint32_t element = raw[from[0]][source >> 5] >> (source & 31) & ((1u << table->bits) - 1);
+      uint32_t element = loaded[from[0]][source >> 5] >> (source & 31) & ((1u << table->bits) - 1);
       words[target >> 5] |= element << (target & 31);
     }
     scatter(w, in, data, i, words);
@@ -217,10 +217,11 @@ static int run_global(Machine *m, Wave *w, const Instruction *in) {
     addresses[i] = lane_address(w, in, first, base, i);
     if (!inside(m, addresses[i], in->bytes)) return fail(m, FAULT_BOUNDS, w, i, addresses[i], in->bytes);
   }
-  uint32_t raw[LANES][4];
+  uint32_t loaded[LANES][4];
   for (int i = 0; i < m->lanes; i++) {
     if (!(mask >> i & 1)) continue;
-    uint32_t words[4] = {0};
+    uint32_t *words = loaded[i];
+    words[0] = 0;
     if (in->store) {
       gather(w, in, data, i, words);
       if (m->writers && mark_write(m, addresses[i], in->bytes, words)) return fail(m, FAULT_GROUPS, w, i, addresses[i], in->bytes);
@@ -228,7 +229,7 @@ static int run_global(Machine *m, Wave *w, const Instruction *in) {
       continue;
     }
     if (m->writers && mark_read(m, addresses[i], in->bytes)) return fail(m, FAULT_GROUPS, w, i, addresses[i], in->bytes);
-    copy_bytes(in->what ? raw[i] : words, (const void *)addresses[i], in->bytes);
+    copy_bytes(words, (const void *)addresses[i], in->bytes);
     if (in->into) {
       int wrong = into_local(m, w, in, i, words);
       if (wrong) return wrong;
@@ -236,7 +237,7 @@ static int run_global(Machine *m, Wave *w, const Instruction *in) {
       scatter(w, in, data, i, words);
     }
   }
-  return in->what ? exchange(m, w, in, data, raw) : 0;
+  return in->what ? exchange(m, w, in, data, loaded) : 0;
 }
 
 static int run_buffer(Machine *m, Wave *w, const Instruction *in) {
@@ -289,10 +290,11 @@ static int run_local(Machine *m, Wave *w, const Instruction *in) {
   for (int pair = 0; pair <= (in->pairs > 0); pair++) {
     Operand data = in->source[in->store ? 1 + pair : 0];
     if (!in->store) data.number += (uint16_t)(pair * in->bytes / 4);
-    uint32_t shift = (uint32_t)in->offset[pair], raw[LANES][4] = {0};
+    uint32_t shift = (uint32_t)in->offset[pair], loaded[LANES][4];
     for (int i = 0; i < m->lanes; i++) {
       if (!(mask >> i & 1)) continue;
-      uint32_t words[4] = {0};
+      uint32_t *words = loaded[i];
+      for (int k = 0; k < 4; k++) words[k] = 0;
       if (base[i] != NO_ADDRESS) {
         uint64_t place = base[i] + shift; /* 32 bits: a base may be less than zero */
         if (place + in->bytes > m->lds_size) return fail(m, FAULT_LOCAL, w, i, place, in->bytes);
@@ -304,12 +306,12 @@ static int run_local(Machine *m, Wave *w, const Instruction *in) {
         } else {
           int wrong = m->twins ? 0 : shadow_load(m, w, place, in->bytes);
           if (wrong) return fail(m, wrong, w, i, place, in->bytes);
-          copy_bytes(in->what ? raw[i] : words, m->lds + place, in->bytes);
+          copy_bytes(words, m->lds + place, in->bytes);
         }
       }
       if (!in->store && !in->what) scatter(w, in, &data, i, words);
     }
-    if (in->what) return exchange(m, w, in, &data, raw);
+    if (in->what) return exchange(m, w, in, &data, loaded);
   }
   return 0;
 }

@@ -178,24 +178,36 @@ def _joined(a: Any, b: Any, kind: str) -> Any:
     return _pair(bits(convert(a, "f16"), "u16"), bits(convert(b, "f16"), "u16"))
 
 
+def _widened(pair: Any, by: Any, form: str) -> tuple[Any, Any]:
+    """Two short floats in a uint32, the first one lowest, as float32."""
+    size = 4 if form == "e2m1" else 8
+    low, high = pair & ((1 << size) - 1), (pair >> size) & ((1 << size) - 1)
+    return _scaled(from_short(low, form), by, 1), _scaled(from_short(high, form), by, 1)
+
+
 def _enter_scaled(name: str, form: str) -> None:
     def shortened(a: Any, b: Any, by: Any) -> Any:
         return convert(to_short(_scaled(a, by, -1), form) | (to_short(_scaled(b, by, -1), form) << 8), "u16")
 
-    def widened(a: Any, by: Any) -> tuple[Any, Any]:
-        pair = convert(a, "u32")
-        return _scaled(from_short(pair & 0xFF, form), by, 1), _scaled(from_short(pair >> 8, form), by, 1)
-
     operation(f"v_cvt_scalef32_pk_{name}_f32", "u16", "f32 f32 f32", clears=False)(shortened)
-    operation(f"v_cvt_scalef32_pk_f32_{name}", "pair", "b16 f32")(widened)
+    operation(f"v_cvt_scalef32_pk_f32_{name}", "pair", "b16 f32")(lambda a, by: _widened(convert(a, "u32"), by, form))
     for kind in ("f16", "bf16"):
         operation(f"v_cvt_scalef32_pk_{name}_{kind}", "u16", "u32 f32", clears=False)(
             lambda a, by, kind=kind: shortened(*_halves(a, kind), by)
         )
         operation(f"v_cvt_scalef32_pk_{kind}_{name}", "u32", "b16 f32")(
-            lambda a, by, kind=kind: _joined(*widened(a, by), kind)
+            lambda a, by, kind=kind: _joined(*_widened(convert(a, "u32"), by, form), kind)
         )
 
 
 for _name, _ocp in (("fp8", "e4m3"), ("bf8", "e5m2")):
     _enter_scaled(_name, _ocp)
+for _byte in range(4):
+    # op_sel says which byte of v_cvt_scalef32_pk_…_fp4 holds the two; the decoder puts it into the name.
+    operation(f"v_cvt_scalef32_pk_f32_fp4@{_byte}", "pair", "u32 f32")(
+        lambda a, by, at=8 * _byte: _widened((a >> at) & 0xFF, by, "e2m1")
+    )
+    for _kind in ("f16", "bf16"):
+        operation(f"v_cvt_scalef32_pk_{_kind}_fp4@{_byte}", "u32", "u32 f32")(
+            lambda a, by, at=8 * _byte, kind=_kind: _joined(*_widened((a >> at) & 0xFF, by, "e2m1"), kind)
+        )

@@ -94,7 +94,7 @@ def gpu_code(arch: GpuArch) -> GpuCode:
     generic = arch.name if arch.stand_in else ""
     backend: Literal["cuda", "hip"] = "hip" if arch.vendor == "amd" else "cuda"
     portable = arch.portable and not generic
-    return GpuCode(backend, triton.arch, triton.warp_size, portable, generic, arch.ptx_version)
+    return GpuCode(backend, triton.arch, triton.warp_size, portable, generic, arch.ptx_version, arch.llvm_features)
 
 
 def _why_not(kernel: CompiledKernel, arch: GpuArch) -> str:

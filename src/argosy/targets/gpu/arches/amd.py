@@ -160,6 +160,9 @@ def _cdna5(name: str, words: str) -> GpuArch:
         matrix=_CDNA5_MATRIX,
         fp8="ocp",
         groups=("cdna", "datacenter"),
+        # Where halves of registers have names, LLVM (in Triton 3.9) drops loads of bytes whose address a whole wave
+        # shares and that lie behind a branch that it shares.
+        llvm_features="-real-true16",
     )
 
 

@@ -83,7 +83,8 @@ class GpuArch:
     `family` is the generation, `groups` the other names that mean this arch among others; `generic` the portable arch
     whose code also runs here. `suffix` marks code that runs on this arch alone. `stand_in` is the arch for which
     Triton makes the code of a generic one, before the code generator names the generic one. `ptx_version` is the PTX
-    ISA of portable PTX, times ten. `tier` says how far code for it has been tried: on what, when, with what.
+    ISA of portable PTX, times ten; `llvm_features` is what LLVM is told to use of an AMD arch, or not to. `tier` says
+    how far code for it has been tried: on what, when, with what.
     """
 
     name: str
@@ -107,6 +108,7 @@ class GpuArch:
     tier: str = "compiled and checked in structure only"
     portable: bool = False
     ptx_version: int = 0
+    llvm_features: str = ""
     max_threads_per_block: int = 1024
     compute_units_per_unit: int = 1
 
