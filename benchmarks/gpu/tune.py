@@ -121,10 +121,10 @@ _ATTENTION: Final = tuple(
     )
 )  # fmt: skip
 _FLASH: Final = tuple(
-    FlashTile(keys, stages, turns, pinned)
-    for keys, stages in ((128, 2), (64, 4), (64, 3))
-    for turns in (True, False)
-    for pinned in (True, False)
+    FlashTile(keys, stages, True, pinned, split)
+    for keys, stages in ((128, 2), (64, 4))
+    for pinned in (False, True)
+    for split in (False, True)
 )
 _FLAT: Final = tuple(
     Tile(high, 64, 32, warps, stages)
@@ -363,7 +363,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--arch", default="h200", help="the GPU to compile for (default: h200)")
     parser.add_argument("--subject", action="append", choices=[each.name for each in SUBJECTS], help="only these")
-    parser.add_argument("--numbers", type=_numbers, default="0-24", help="the candidates, as 0,2,5-7 (default: 0-24)")
+    parser.add_argument("--numbers", type=_numbers, default="0-20", help="the candidates, as 0,2,5-7 (default: 0-20)")
     parser.add_argument("--only", default="", metavar="REGEX", help="tune only problems with such words (pack)")
     asked = parser.parse_args()
     subjects = [each for each in SUBJECTS if not asked.subject or each.name in asked.subject]

@@ -134,8 +134,11 @@ class AttentionSpace:
             text.derive(name, f"{row} % {text.dim(lead[-1])}", row)
         return self.symbol(name, lead[-1])
 
-    def hidden(self, number: str, high: int) -> Hidden:
-        """The keys that a mask hides from a tile of `high` rows, of which the variable `number` says which it is."""
+    def hidden(self, number: str, high: int, *, by_all: bool = False) -> Hidden:
+        """The keys that a mask hides from a tile of `high` rows, of which the variable `number` says which it is.
+
+        With `by_all`, those that some row does not see.
+        """
         source, text = present(self._attention.softmax, 0), self._writer.text
         lead = source.shape[:-1]
         text.roots["n"] = frozenset({"n"})
@@ -151,6 +154,7 @@ class AttentionSpace:
             most = text.let(f"tl.where({whole}, {start} + {high - 1}, {count} - 1)", "most_query")
             row = (self.place(lead), least, symbol_dim(Symbol(f"@{most}", 0, None)))
         key = self.symbol("n", self.keys)
+        row = (row[0], *row[:0:-1]) if by_all else row
         return hidden_keys(self._writer.elements, self._attention, self.row(source), row, key)
 
     def changed(self, source: Value, hidden: Hidden) -> str:

@@ -56,12 +56,16 @@ Order = tuple[int, ...] | None
 
 @dataclass(frozen=True, slots=True)
 class FlashTile:
-    """Keys of a step, steps in the rings, whether groups take turns, and whether a step's powers wait for no values."""
+    """Keys of a step, steps in the rings, whether groups take turns, and whether a step's powers wait for no values.
+
+    Where it is `split`, steps that a mask hides no key of are done without it.
+    """
 
     keys: int
     stages: int
     turns: bool = True
     pinned: bool = True
+    split: bool = False
 
     def shared(self, width: int) -> int:
         """Bytes of shared memory for heads of so many numbers of 16 bits."""
@@ -130,8 +134,9 @@ class _Attention:
         q_map, k_map, v_map = (f"map{found.index(each[0])}" for each in (q, k, v))
         kinds = [parameter.result().dtype for parameter in module.parameters] + [self._root.dtype]
         names = [f"p{number}" for number in range(len(kinds))]
-        bounds = self._bounds(hidden)
         scaled, factor = scaled_scores(self._attention) if self._writer.elements.short else (None, 1.0)
+        split = tile.split and self._is_plain_elsewhere(hidden, scaled)
+        bounds = self._bounds(hidden, split=split)
         if text.symbols or text.faults:
             raise DeclinedError("its sizes are symbolic")
         width = self._kind.bits // 8
@@ -147,14 +152,16 @@ class _Attention:
             "maps": ", ".join(f"map{number}" for number in range(len(found))), "pointers": ", ".join(names),
             "wait": WAIT, "copied": COPIED, "given": ", ".join([*names, "first_row", *inside]),
             "scores_layout": _layout(tile.keys), "sums_layout": _layout(self._width),
-            "changes": _lines(1, self._changes(scaled, hidden)),
+            "changes": _lines(2, self._changes(scaled, hidden)),
             "shift": f"(safe * {factor * LOG2_E})[:, None]" if scaled else "safe[:, None]",
             "powers": power_of(self._writer.elements, "changed", factor, exact=scaled is None, shift="shift"),
             "kept": power_of(self._writer.elements, "most", factor, exact=scaled is None,
                              shift=f"(safe * {factor * LOG2_E})" if scaled else "safe"),
             "finish": _lines(3, self._finish()),
             **self._turns(),
-            "pin": _lines(4, [PIN] if tile.pinned else []),
+            "kinds": 2 if split else 1, "begins": "(hiding if plain else 1)" if split else "1",
+            "ends": "(steps if plain else hiding)" if split else "steps",
+            "pin": _lines(5, [PIN] if tile.pinned else []),
             "warps": _WARPS, "registers": ", ".join(map(str, _REGISTERS)),
         }  # fmt: skip
         body = TEXT.format(**words)
@@ -177,16 +184,26 @@ class _Attention:
             decompose(self._writer, text.let(f"number // {each}", "matrix"), self._space.batch)
         return text.take(mark)
 
-    def _bounds(self, hidden: Hidden) -> list[str]:
-        """Lines that say which steps a tile takes, the `last` first."""
+    def _is_plain_elsewhere(self, hidden: Hidden, scaled: Value | None) -> bool:
+        """Whether a mask is one comparison, which puts -inf in the place of scores."""
+        source = present(self._attention.softmax, 0)
+        conditions = [value for value, said in hidden.said if said.term is not None]
+        one = len(hidden.limit) == len(hidden.said) == len(conditions) == 1 and not hidden.first and not hidden.finite
+        made = source.instruction
+        return one and scaled is not None and made.op.name == "pointwise" and {*made.operands} >= {scaled, *conditions}
+
+    def _bounds(self, hidden: Hidden, *, split: bool) -> list[str]:
+        """Lines that say which steps a tile takes, the `last` first, and where `split` how many have hidden keys."""
         tile, space = self._tile, self._space
         end = int(floordiv(space.keys, tile.keys))
         if hidden.finite or not (hidden.first or hidden.limit):
             return [f"last = {end - 1}", f"steps = {end}"]
+        all_see = space.limit(space.hidden("down", _BOTH, by_all=True))
         return [
             f"last = tl.maximum({space.limit(hidden)} - 1, 0) // {tile.keys}",
             f"first = {space.first(hidden, tile.keys)} // {tile.keys}",
             "steps = tl.maximum(last - first + 1, 1)",
+            *([f"hiding = tl.minimum(tl.maximum(last - {all_see} // {tile.keys} + 1, 1), steps)"] if split else []),
         ]
 
     def _matrix(
@@ -263,7 +280,7 @@ class _Attention:
         other = ["hopper.mbarrier.arrive(turns.index(1 - OWN))"] if self._tile.turns else []
         return {
             "own_turn": _lines(3, own), "other_turn": _lines(3, other),
-            "own_turn_inside": _lines(4, own), "other_turn_inside": _lines(4, other),
+            "own_turn_inside": _lines(5, own), "other_turn_inside": _lines(5, other),
         }  # fmt: skip
 
 

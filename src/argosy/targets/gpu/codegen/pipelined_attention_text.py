@@ -13,11 +13,11 @@ __all__ = ["COPIED", "PIN", "TEXT"]
 COPIED: Final = "q_room, k_ring, v_ring, q_full, q_empty, k_full, k_empty, v_full, v_empty"
 """What the copying warp and both groups share."""
 PIN: Final = (
-    'total = tl.inline_asm_elementwise("{ .reg .pred p; setp.lt.f32 p, $1, 0f00000000; @p fence.proxy.async; '
+    'total = tl.inline_asm_elementwise("{ .reg .pred p; setp.lt.f32 p, $1, 0f00000000; @p pmevent 1; '
     'mov.f32 $0, $1; }", "=f,f", [total], tl.float32, is_pure=False, pack=1)'
 )
-"""Sums of powers are never below 0. A branch on that is what ptxas moves no wait over: it would wait for the products
-of values first and find the powers then, which is to be done meanwhile."""
+"""Sums of powers are never below 0. An event that depends on that, and so never is, is what ptxas moves no wait over:
+it would wait for the products of values first and find the powers then, which is to be done meanwhile."""
 TEXT: Final = """\
 @triton.jit
 def copy_step(map, row, column, full, empty, ring, at):
@@ -53,8 +53,11 @@ def copy_steps(q_map, k_map, v_map, {copied}):
             copy_step(v_map, {v_row}, {v_column}, v_full, v_empty, v_ring, at - 1)
 
 @triton.jit
-def find_powers(scores, start, most, total, {given}):
+def find_powers(PLAIN: tl.constexpr, scores, start, most, total, {given}):
     layout: tl.constexpr = {scores_layout}
+    if PLAIN:
+        changed = scores
+    else:
 {changes}
     higher = tl.maximum(most, tl.max(changed, 1))
     safe = tl.where(higher == float("-inf"), tl.zeros_like(higher), higher)
@@ -91,27 +94,28 @@ def attend(OWN: tl.constexpr, {pointers}, {copied}, turns):
             scores = hopper.warpgroup_mma_wait(0, deps=(scores,))
             hopper.mbarrier.arrive(k_empty.index(slot))
 {other_turn}
-            powers, kept, most, total = find_powers(scores, last * {keys}, most, total, {given})
+            powers, kept, most, total = find_powers(0, scores, last * {keys}, most, total, {given})
             weights = tl.convert_layout(powers.to({kind}), tl.DotOperandLayout(0, summed, 2))
-            for step in range(1, steps):
-                slot = (at + 1) % {stages}
-                hopper.mbarrier.wait(k_full.index(slot), (at + 1) // {stages} & 1)
+            for plain in tl.static_range({kinds}):
+                for step in range({begins}, {ends}):
+                    slot = (at + 1) % {stages}
+                    hopper.mbarrier.wait(k_full.index(slot), (at + 1) // {stages} & 1)
 {own_turn_inside}
-                columns = k_ring.index(slot).permute((1, 0))
-                scores = hopper.warpgroup_mma(queries, columns, none, use_acc=False, is_async=True)
-                hopper.mbarrier.arrive(v_empty.index((at + {stages} - 1) % {stages}), pred=step > 1)
-                before = at % {stages}
-                hopper.mbarrier.wait(v_full.index(before), at // {stages} & 1)
-                sums = hopper.warpgroup_mma(weights, v_ring.index(before), acc, is_async=True)
+                    columns = k_ring.index(slot).permute((1, 0))
+                    scores = hopper.warpgroup_mma(queries, columns, none, use_acc=False, is_async=True)
+                    hopper.mbarrier.arrive(v_empty.index((at + {stages} - 1) % {stages}), pred=step > 1)
+                    before = at % {stages}
+                    hopper.mbarrier.wait(v_full.index(before), at // {stages} & 1)
+                    sums = hopper.warpgroup_mma(weights, v_ring.index(before), acc, is_async=True)
 {other_turn_inside}
-                scores = hopper.warpgroup_mma_wait(1, deps=(scores,))
-                hopper.mbarrier.arrive(k_empty.index(slot))
-                powers, kept, most, total = find_powers(scores, (last - step) * {keys}, most, total, {given})
+                    scores = hopper.warpgroup_mma_wait(1, deps=(scores,))
+                    hopper.mbarrier.arrive(k_empty.index(slot))
+                    powers, kept, most, total = find_powers(plain, scores, (last - step) * {keys}, most, total, {given})
 {pin}
-                found = tl.convert_layout(powers.to({kind}), tl.DotOperandLayout(0, summed, 2))
-                acc, _, weights = hopper.warpgroup_mma_wait(0, deps=(sums, weights, found))
-                acc = acc * tl.convert_layout(kept, tl.SliceLayout(1, summed))[:, None]
-                at += 1
+                    found = tl.convert_layout(powers.to({kind}), tl.DotOperandLayout(0, summed, 2))
+                    acc, _, weights = hopper.warpgroup_mma_wait(0, deps=(sums, weights, found))
+                    acc = acc * tl.convert_layout(kept, tl.SliceLayout(1, summed))[:, None]
+                    at += 1
             hopper.mbarrier.arrive(q_empty.index(OWN))
             hopper.mbarrier.arrive(v_empty.index((at + {stages} - 1) % {stages}), pred=steps > 1)
             before = at % {stages}
