@@ -76,6 +76,25 @@ def test_what_it_means(
     assert np.abs(found - right).max() <= 4e-3
 
 
+@pytest.mark.parametrize(
+    ("arch", "length", "label"),
+    [
+        ("h200", 2048, "dot_pipelined_attention"),
+        ("h200", 128, "dot_flash"),
+        ("a100", 2048, "dot_flash"),
+        ("b200", 2048, "dot_flash"),
+        ("mi300x", 2048, "dot_flash"),
+    ],
+)
+def test_long_ones_are_pipelined_on_hopper_alone(arch: str, length: int, label: str) -> None:
+    row, options = find_gpu(arch), CompileOptions(precision="fp16", strict=True)
+    assert row is not None
+    program = argosy.load_onnx(Attended(4, 16, length, 128, True).model())
+    module = PassManager(tuple(pipeline(options))).run(program.main)
+    (kernel,) = lower.lower_module(module, row, options, {}, {}).kernels.values()
+    assert kernel.label == label
+
+
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("tile", _TILES[:2], ids=str)
 def test_it_compiles_and_keeps_no_registers_in_memory(
