@@ -100,6 +100,28 @@ def test_what_is_not_known_is_refused(line: str, told: str) -> None:
     assert line in str(caught.value)
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    ("line", "known"),
+    [
+        ("s_setreg_imm32_b32 hwreg(HW_REG_WAVE_SCHED_MODE, 0, 2), 2", True),
+        ("s_setreg_imm32_b32 hwreg(HW_REG_WAVE_MODE, 25, 1), 1", True),
+        ("s_setreg_imm32_b32 hwreg(HW_REG_WAVE_MODE, 2, 2), 0xc000", True),
+        ("s_setreg_imm32_b32 hwreg(HW_REG_WAVE_MODE, 2, 2), 1", False),
+        ("s_setreg_imm32_b32 hwreg(HW_REG_WAVE_MODE, 4, 4), 0", False),
+        ("s_setreg_imm32_b32 hwreg(HW_REG_WAVE_MODE, 23, 1), 1", False),
+        ("s_round_mode 0x0", True),
+        ("s_round_mode 0xf", False),
+    ],
+)
+def test_modes_that_change_results_are_refused(line: str, known: bool, engine: Any) -> None:
+    if known:
+        run(line, engine, np.zeros(4, np.uint8), 4, arch="gfx1250")
+    else:
+        with pytest.raises(NotEmulated, match=f"the instruction {line.split(maxsplit=1)[0]}"):
+            run(line, engine, np.zeros(4, np.uint8), 4, arch="gfx1250")
+
+
 def test_a_text_without_a_kernel_is_refused() -> None:
     with pytest.raises(ArtifactError, match="holds 0 kernels"):
         read_assembly("\t.text\n\ts_endpgm\n")
