@@ -120,8 +120,9 @@ class AttentionSpace:
         if equal(lead[-1], 1):
             member = self.symbol(row, group)
         else:
-            name = text.derive(text.fresh("member"), f"{row} // {text.dim(lead[-1])}", row)
-            member = self.symbol(name, group)
+            if "member" not in text.roots:
+                text.derive("member", f"{row} // {text.dim(lead[-1])}", row)
+            member = self.symbol("member", group)
         return axis_index(axis, own[-2]) * group + member
 
     def place(self, lead: tuple[DimLike, ...]) -> DimLike:
@@ -129,10 +130,9 @@ class AttentionSpace:
         if equal(lead[-1], 1):
             return 0
         text, row = self._writer.text, axis_name(len(lead) - 1)
-        name = "query"
-        if name not in text.roots:
-            text.derive(name, f"{row} % {text.dim(lead[-1])}", row)
-        return self.symbol(name, lead[-1])
+        if "query" not in text.roots:
+            text.derive("query", f"{row} % {text.dim(lead[-1])}", row)
+        return self.symbol("query", lead[-1])
 
     def hidden(self, number: str, high: int, *, by_all: bool = False) -> Hidden:
         """The keys that a mask hides from a tile of `high` rows, of which the variable `number` says which it is.
