@@ -2,11 +2,16 @@
 
 BERT has one product for queries, keys and values and the fused attention; by hand, ResNet-50 has cuDNN's convolutions
 with bias, ReLU and addition in one, channels last. Weights are random: only times are taken.
+
+BERT is timed with its mask and without, which takes torch to faster kernels; the faster counts, though ours reads the
+mask. What torch does on the host at a call is hidden behind other work of the device, so that it does not count.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from statistics import median
 from typing import Any
 
 import torch
@@ -18,6 +23,8 @@ from benchmarks.gpu.ours import graph_time
 
 __all__ = ["replayed", "times"]
 
+_CALLS = 30
+_CYCLES = 4_000_000  # of the device: 2 ms
 _RATIO = 4  # of an outer width to an inner one, in both models
 
 
@@ -29,7 +36,7 @@ class _Layer(nn.Module):
         self.up, self.down = nn.Linear(width, _RATIO * width), nn.Linear(_RATIO * width, width)
         self.first, self.second = nn.LayerNorm(width), nn.LayerNorm(width)
 
-    def forward(self, x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    def forward(self, x: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
         batch, length, width = x.shape
         q, k, v = self.packed(x).view(batch, length, 3, self.heads, -1).permute(2, 0, 3, 1, 4).unbind(0)
         mixed = functional.scaled_dot_product_attention(q, k, v, attn_mask=mask)
@@ -45,10 +52,10 @@ class _Bert(nn.Module):
         self.layers = nn.ModuleList(_Layer(width, heads) for _ in range(layers))
         self.pooler = nn.Linear(width, width)
 
-    def forward(self, tokens: torch.Tensor, kinds: torch.Tensor, mask: torch.Tensor) -> tuple[Any, Any]:
+    def forward(self, tokens: torch.Tensor, kinds: torch.Tensor, mask: torch.Tensor | None = None) -> tuple[Any, Any]:
         places = torch.arange(tokens.shape[1], device=tokens.device)
         x = self.norm(self.words(tokens) + self.places(places) + self.kinds(kinds))
-        bias = (1 - mask[:, None, None, :].half()) * -10000.0
+        bias = None if mask is None else (1 - mask[:, None, None, :].half()) * -10000.0
         for layer in self.layers:
             x = layer(x, bias)
         return x, torch.tanh(self.pooler(x[:, 0]))
@@ -123,15 +130,31 @@ def replayed(call: Callable[[], Any]) -> float:
         return graph_time(graph.replay, stream)
 
 
+def _behind(call: Callable[[], Any]) -> float:
+    """Median µs of a call, behind work that takes longer than the host does for it."""
+    stream, found = torch.cuda.current_stream(), []
+    for _ in range(_CALLS):
+        before, after = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        torch.cuda._sleep(_CYCLES)  # noqa: SLF001 - no public call keeps a device busy and leaves its caches alone
+        before.record(stream)
+        call()
+        after.record(stream)
+        torch.cuda.synchronize()
+        found.append(before.elapsed_time(after) * 1000)
+    return median(found)
+
+
 @torch.inference_mode()
 def times(case: Case) -> dict[str, float]:
-    """Median µs by way: `torch.compile` (reduce-overhead), and by hand."""
+    """Median µs by way: `torch.compile` (reduce-overhead), and by hand; of the inputs that do without, the faster."""
     torch.manual_seed(0)
-    model, inputs = _made(case, fused=False)
-    compiled = torch.compile(model, mode="reduce-overhead")
-    for _ in range(4):
-        compiled(*inputs)
-    found = {"compile": graph_time(lambda: compiled(*inputs), torch.cuda.current_stream())}
-    model, inputs = _made(case, fused=True)
-    found["by hand"] = replayed(lambda: model(*inputs))
+    found = {"compile": float("inf"), "by hand": float("inf")}
+    for count in (None, 2) if case.model == "bert_base" else (None,):
+        model, inputs = _made(case, fused=False)
+        compiled, given = torch.compile(model, mode="reduce-overhead"), inputs[:count]
+        for _ in range(4):
+            compiled(*given)
+        found["compile"] = min(found["compile"], _behind(partial(compiled, *given)))
+        model, inputs = _made(case, fused=True)
+        found["by hand"] = min(found["by hand"], replayed(partial(model, *inputs[:count])))
     return found
