@@ -1,4 +1,4 @@
-"""Conversions to and from short floats against ml_dtypes', and minima that keep NaN against numpy's."""
+"""Conversions to and from short floats against ml_dtypes', minima that keep NaN against numpy's, 16-bit results."""
 
 from __future__ import annotations
 
@@ -124,3 +124,17 @@ def test_zeros_have_an_order(engine: Any) -> None:
     ]
     found = run(body, engine, np.zeros(4, np.uint8), 256, arch="gfx1250").view(np.uint32)
     np.testing.assert_array_equal(found.reshape(32, 2), np.tile(np.array([1 << 31, 0], np.uint32), (32, 1)))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(("name", "kept"), [("v_mad_u16", 0xABCD0000), ("v_mad_legacy_u16", 0)])
+def test_the_legacy_product_clears_the_upper_half(name: str, kept: int, engine: Any) -> None:
+    values = np.random.default_rng(8).integers(0, 2**32, 64, dtype=np.uint32)
+    body = [
+        "global_load_dword v3, v1, s[4:5]",
+        "v_mov_b32_e32 v4, 0xabcd1234",
+        f"{name} v4, v3, 6, v3",
+        "global_store_dword v1, v4, s[6:7]",
+    ]
+    found = run(body, engine, values, 256, arch="gfx950").view(np.uint32)
+    np.testing.assert_array_equal(found, ((values & 0xFFFF) * 7 & 0xFFFF) | kept)

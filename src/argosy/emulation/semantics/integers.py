@@ -128,6 +128,9 @@ operation("v_mad_u32_u16", "u32", "u16 u16 u32")(lambda a, b, c: convert(a, "u32
 operation("v_mad_i32_i16", "i32", "i16 i16 i32")(lambda a, b, c: convert(a, "i32") * convert(b, "i32") + c)
 operation("v_mad_u16", "u16", "u16 u16 u16", clears=False)(lambda a, b, c: a * b + c)
 operation("v_mad_i16", "i16", "i16 i16 i16", clears=False)(lambda a, b, c: a * b + c)
+# These clear the upper half of the result's register, which those of the new names keep.
+operation("v_mad_legacy_u16", "u16", "u16 u16 u16")(lambda a, b, c: a * b + c)
+operation("v_mad_legacy_i16", "i16", "i16 i16 i16")(lambda a, b, c: a * b + c)
 operation("v_mul_u64", "u64", "u64 u64")(lambda a, b: a * b)
 
 
