@@ -58,14 +58,6 @@ class _Output:
     dtype: np.dtype[Any]
 
 
-@dataclass(slots=True)
-class _Graph:
-    """A graph, and the number of the run that used it last."""
-
-    graph: int
-    used: int
-
-
 class Replay:
     """The work of a frame's runs on arrays of its device."""
 
@@ -110,7 +102,9 @@ class Replay:
         )
         """Outputs that kernels may write where a result lies: that is all they are."""
         self._moved = tuple(place for place in range(len(self._outputs)) if place not in self._written)
-        self._graphs: OrderedDict[tuple[int, ...], _Graph] = OrderedDict()
+        self._graphs: OrderedDict[tuple[int, ...], int] = OrderedDict()
+        self._used: dict[tuple[int, ...], int] = {}
+        """The number of the run that used a graph last."""
         self._runs = 0
         self._seen: deque[tuple[int, ...]] = deque(maxlen=_SEEN)
         self._copying: int | None = None
@@ -209,8 +203,8 @@ class Replay:
         found = self._graphs.get(addresses)
         if found is not None:
             self._graphs.move_to_end(addresses)
-            found.used = self._runs
-            return found.graph
+            self._used[addresses] = self._runs
+            return found
         if not addresses or any(address % _ALIGNMENT for address in read):
             return None
         if addresses not in self._seen:
@@ -218,14 +212,16 @@ class Replay:
             return None
         if len(self._graphs) >= _GRAPHS:
             oldest = next(iter(self._graphs))
-            if self._runs - self._graphs[oldest].used < _RECENT:
+            if self._runs - self._used[oldest] < _RECENT:
                 return None
             self._frame.device.synchronize(self._frame.stream)  # it may be running
-            self._frame.device.destroy_graph(self._graphs.pop(oldest).graph)
+            self._frame.device.destroy_graph(self._graphs.pop(oldest))
+            del self._used[oldest]
         places = {each.root: address for each, address in zip(self._direct, read, strict=True)}
         places.update({self._outputs[place].root: room for place, room in zip(self._written, written, strict=False)})
-        made = self._graphs[addresses] = _Graph(self._captured(places), self._runs)
-        return made.graph
+        made = self._graphs[addresses] = self._captured(places)
+        self._used[addresses] = self._runs
+        return made
 
     def _copying_graph(self) -> int:
         if self._copying is None:
@@ -245,8 +241,7 @@ class Replay:
     def end(self) -> None:
         """Give graphs back."""
         device = self._frame.device
-        graphs = [each.graph for each in self._graphs.values()]
-        for graph in (*graphs, *(() if self._copying is None else (self._copying,))):
+        for graph in (*self._graphs.values(), *(() if self._copying is None else (self._copying,))):
             device.destroy_graph(graph)
         device.destroy_event(self._mark)
 
