@@ -144,12 +144,12 @@ static int run_atomic(Machine *m, Wave *w, const Instruction *in) {
   return 0;
 }
 
-/* Two waves race where one writes what the other touches with no barrier in between; equal bytes may be written twice. */
+/* Two waves race where one writes what the other touches with no barrier in between; both may write equal bytes. */
 static int shadow_store(Machine *m, const Wave *w, uint64_t place, int bytes, const uint8_t *from) {
   for (int b = 0; b < bytes; b++) {
     Shadow *s = &m->shadow[place + b];
     int changes = m->lds[place + b] != from[b], others = s->written == m->barriers && s->writer != w->number;
-    if (changes && (others || (s->read == m->barriers && s->reader != w->number))) return FAULT_RACE;
+    if ((changes && others) || (s->read == m->barriers && s->reader != w->number)) return FAULT_RACE;
     s->writer = others ? MANY : (uint8_t)w->number;
     s->written = m->barriers;
   }
