@@ -258,15 +258,15 @@ class Judge:
             probe = ["\ts_branch .Lprobe", original]
             return "past its last instruction" in self._probed(mutant, lines, probe, checked=False)
         named = _numbers(result) if result[0] == "v" and not result.startswith("vcc") else []
+        spares = [vector + number for number in range(len(named))]
         if named:
-            spares = [vector + number for number in range(len(named))]
             spare = f"v{vector}" if len(named) == 1 else f"v[{vector}:{spares[-1]}]"
         else:
             spare = pair if _MASKS.match(result) else f"s{scalar}"
         compared = [f"\ts_cselect_b32 s{scalar + 2}, 1, 0"]
-        for number, other in zip(named, spares if named else [], strict=True):
+        for number, saved in zip(named, spares, strict=True):
             compared += [
-                f"\tv_cmp_ne_u32_e64 {pair}, v{number}, v{other}",
+                f"\tv_cmp_ne_u32_e64 {pair}, v{number}, v{saved}",
                 f"\t{test} {pair}, 0",
                 "\ts_cbranch_scc1 .Lprobe",
             ]
@@ -281,7 +281,7 @@ class Judge:
         if not self._probed(mutant, lines, [*keeps, other, original, *compared], checked=False):
             return False
         if named:
-            lost = [f"\tv_mov_b32_e32 v{number}, v{other}" for number, other in zip(named, spares, strict=True)]
+            lost = [f"\tv_mov_b32_e32 v{number}, v{saved}" for number, saved in zip(named, spares, strict=True)]
         else:
             lost = [f"\t{'s_mov_b64' if '[' in spare else 's_mov_b32'} {result}, {spare}"]
         return bool(self._probed(mutant, lines, lost, checked=True))

@@ -15,7 +15,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-__all__ = ["CodeFacts", "KernelParameter", "facts_of", "matrix_instructions"]
+__all__ = ["CodeFacts", "KernelParameter", "facts_of", "instruction_bytes", "matrix_instructions"]
 
 _AMD_NOTE: Final = 32  # NT_AMDGPU_METADATA
 _PARAMETER: Final = 0x17  # EIATTR_KPARAM_INFO: index, ordinal, place, size in bits 18 and up of the fourth word
@@ -85,6 +85,11 @@ def matrix_instructions(assembly: str) -> dict[str, int]:
     for match in _MATRIX.finditer(assembly):
         found[match.group()] = found.get(match.group(), 0) + 1
     return dict(sorted(found.items()))
+
+
+def instruction_bytes(code: bytes) -> bytes:
+    """The instructions of an AMD code object, linked or not."""
+    return _Elf(code).section(".text").content
 
 
 @dataclass(frozen=True, slots=True)

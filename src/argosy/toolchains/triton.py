@@ -23,11 +23,12 @@ import msgspec
 from argosy.errors import MissingExtraError
 from argosy.options import cache_folder
 from argosy.toolchains.cache import DiskCache
-from argosy.toolchains.gpu_code_object import facts_of
+from argosy.toolchains.gpu_code_object import facts_of, instruction_bytes
 from argosy.toolchains.triton_crew import TritonCrew
 
 __all__ = [
-    "CompiledKernel", "GpuCode", "Refused", "TritonSource", "compile_kernels", "compile_stages", "kernel_cache",
+    "CompiledKernel", "GpuCode", "Refused", "TritonSource", "assembled", "compile_kernels", "compile_stages",
+    "kernel_cache",
     "triton_version",
 ]  # fmt: skip
 
@@ -183,6 +184,24 @@ def compile_stages(
         return [each.result() for each in going]
 
 
+def assembled(texts: Sequence[tuple[str, str, str]], *, jobs: int | None = None) -> list[bytes]:
+    """The objects that AMD assembly texts become, each with its arch and LLVM's features.
+
+    Raises ValueError for a text that is none.
+    """
+    triton_version()
+
+    def made(text: str, arch: str, features: str, crew: TritonCrew) -> bytes:
+        answer = crew.ask({"assemble": text, "arch": arch, "llvm_features": features, "backend": "hip"})
+        if "error" in answer:
+            raise ValueError(answer["error"])
+        return base64.b64decode(answer["files"]["object"])
+
+    with TritonCrew(jobs) as crew:
+        going = [crew.start(str(number), partial(made, *each, crew)) for number, each in enumerate(texts)]
+        return [each.result() for each in going]
+
+
 def _held(store: DiskCache, key: str) -> CompiledKernel | None:
     payload = store.get(key)
     return None if payload is None else msgspec.msgpack.decode(payload, type=CompiledKernel)
@@ -242,6 +261,8 @@ def _made(answer: dict[str, Any], target: GpuCode) -> CompiledKernel | Refused:
     code = files[text].encode() if target.portable else base64.b64decode(files[form])
     maps = about["tensordesc_meta"] or []
     kind: Literal["cubin", "ptx", "hsaco"] = "ptx" if target.portable else "cubin" if form == "cubin" else "hsaco"
+    if kind == "hsaco" and instruction_bytes(code) != instruction_bytes(base64.b64decode(files["object"])):
+        return Refused("its assembly text is not that of its code object")
     facts = facts_of(kind, code)
     if facts.hidden:
         return Refused(f"it asks for arguments that launches here don't have: {', '.join(facts.hidden)}")

@@ -1,8 +1,9 @@
 """The process that runs Triton: reads a job a line, writes an answer a line, both JSON. Started by `toolchains.triton`.
 
 A job is {text, entry, types, divisible, options, backend, arch, warp_size, generic, llvm_features, language}; an
-answer is {files, metadata}, with binary files in base64, or {error}. Triton's own output goes to standard error, so
-that nothing mixes with answers.
+answer is {files, metadata}, with binary files in base64, or {error}. A job {assemble, arch, llvm_features, backend} is
+an AMD assembly text; the one file of its answer is the object. Triton's own output goes to standard error, so that
+nothing mixes with answers.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def main() -> None:
     for line in sys.stdin:
         job = json.loads(line)
         try:
-            answer = _compiled(job)
+            answer = _assembled(job) if "assemble" in job else _compiled(job)
         except Exception as error:  # noqa: BLE001 - whatever goes wrong inside the compiler is the answer
             answer = {"error": f"{type(error).__name__}: {error}"}
         answers.write(json.dumps(answer) + "\n")
@@ -109,7 +110,17 @@ def _built(job: dict[str, Any]) -> dict[str, Any]:
             made = _OWN_SHARED.sub(".shared", made)
         if kind in _CODE or job.get("stages"):
             files[kind] = base64.b64encode(made).decode() if isinstance(made, bytes) else str(made)
+    if "amdgcn" in files:
+        files |= _assembled(job | {"assemble": files["amdgcn"], "arch": generic or job["arch"]})["files"]
     return {"files": files, "metadata": {name: metadata.get(name) for name in _KEPT}}
+
+
+def _assembled(job: dict[str, Any]) -> dict[str, Any]:
+    """The object that an assembly text becomes, before it is linked."""
+    from triton.backends.amd.compiler import assemble_amdgcn  # noqa: PLC0415
+
+    made = assemble_amdgcn(job["assemble"], job["arch"], job["llvm_features"])
+    return {"files": {"object": base64.b64encode(made).decode()}}
 
 
 def _language(name: str) -> tuple[dict[str, Any], Any]:
