@@ -142,7 +142,7 @@ def test_a_running_sum_of_several_tiles(axis: int) -> None:
 @pytest.mark.parametrize("late", [False, True])
 @pytest.mark.parametrize("kind", ["rnn", "gru", "lstm"])
 def test_layers_of_several_tiles(kind: str, late: bool) -> None:
-    steps, batch, inputs, hidden, gates = 2, 17, 5, 70, GATES[kind]
+    steps, batch, inputs, hidden, gates = 2, 5, 5, 20, GATES[kind]
     names = {"rnn": ("softsign",), "gru": ("hardsigmoid", "tanh"), "lstm": ("sigmoid", "softplus", "elu")}[kind]
     rng = np.random.default_rng(0)
     shapes = ((steps, batch, inputs), (2, gates * hidden, inputs), (2, gates * hidden, hidden), (2, 2 * gates * hidden))
