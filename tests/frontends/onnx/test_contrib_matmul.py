@@ -20,8 +20,9 @@ def floats(*shape: int) -> Any:
 
 
 def bytes_of(kind: Any, *shape: int) -> Any:
-    limits = np.iinfo(kind)
-    return RNG.integers(limits.min, limits.max, shape, kind, endpoint=True)
+    """Signed ones of 7 bits: on CPUs without VNNI, ONNX Runtime adds pairs of products in 16 bits, and saturates."""
+    least, most = (-64, 63) if kind is np.int8 else (0, 255)
+    return RNG.integers(least, most, shape, kind, endpoint=True)
 
 
 @pytest.mark.parametrize("batched", [0, 1])

@@ -81,7 +81,8 @@ def test_dynamic_quantize_linear(shift: float) -> None:
 def test_qlinear_conv(per_channel: bool, kind: Any) -> None:
     low = int(np.iinfo(kind).min)
     x = RNG.integers(low, low + 256, (2, 4, 6, 5)).astype(kind)
-    w, bias = RNG.integers(-128, 128, (6, 2, 3, 3)).astype(np.int8), RNG.integers(-999, 999, 6).astype(np.int32)
+    # Weights of 7 bits: on CPUs without VNNI, ONNX Runtime adds pairs of products in 16 bits, and saturates.
+    w, bias = RNG.integers(-64, 64, (6, 2, 3, 3)).astype(np.int8), RNG.integers(-999, 999, 6).astype(np.int32)
     w_scale = RNG.uniform(0.01, 0.1, 6).astype(np.float32) if per_channel else np.array(0.05, np.float32)
     w_zero = np.zeros(w_scale.shape, np.int8)
     zero = np.array(low + 100, kind)

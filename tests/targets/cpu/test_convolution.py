@@ -125,6 +125,21 @@ def test_pixels_of_short_lines(level: str, size: tuple[int, ...]) -> None:
     agree(argosy.Session(artifact, device="cpu").run(feeds)["y"], expected, level)
 
 
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("length", [*range(60, 84, 3), 145, 161])
+def test_lines_end_anywhere(level: str, length: int) -> None:
+    """The last vector of a line ends with it, also where it is all of a tile."""
+    build = Builder()
+    x = build.tensor_parameter("x", "float32", [2, 1, 5 * length])
+    given = {"pads": (12, 8), "strides": 5}
+    module = build.module({"y": build.add(convolution(3, given), x, build.constant(weights((18, 1, 25))))})
+    argument = image((2, 1, 5 * length))
+    artifact = argosy.compile(Program(module), targets=(level,), strict=True)
+    (expected,) = Interpreter(module).run([argument], Env())
+    assert expected.shape[-1] == length
+    agree(argosy.Session(artifact, device="cpu").run({"x": argument})["y"], expected, level)
+
+
 @pytest.mark.parametrize("accuracy", ["exact", "standard", "relaxed"])
 @pytest.mark.parametrize("size", [(30, 33), (12, 12), (13, 15), (7, 7), (2, 3)], ids=str)
 def test_accuracies(accuracy: str, size: tuple[int, int]) -> None:

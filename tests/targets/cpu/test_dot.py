@@ -92,17 +92,22 @@ class Problem:
         check(module, [(self.arguments, symbols)], str(self))
 
 
+def scale_of(shapes: tuple[Sequence[int], Sequence[int]]) -> float:
+    """Of the numbers: sums of many are rounded by more than what is allowed, as each BLAS orders them."""
+    return 0.5 if shapes[0][-1] > 200 else 1.0
+
+
 @pytest.mark.parametrize("shapes", SHAPES, ids=str)
 @pytest.mark.parametrize("weight", [True, False], ids=["weight", "value"])
 @pytest.mark.parametrize("symbolic", [False, True], ids=["bound", "symbolic"])
 def test_shapes(shapes: tuple[Sequence[int], Sequence[int]], weight: bool, symbolic: bool) -> None:
-    Problem(*shapes, weight=weight, symbolic=symbolic).check()
+    Problem(*shapes, weight=weight, symbolic=symbolic, scale=scale_of(shapes)).check()
 
 
 @pytest.mark.parametrize("shapes", [shapes for shapes in SHAPES if len(shapes[0]) > 1 and len(shapes[1]) > 1], ids=str)
 def test_turned_and_taken(shapes: tuple[Sequence[int], Sequence[int]]) -> None:
-    Problem(*shapes, turned=True, taken=True).check()
-    Problem(*shapes, turned=True, weight=False).check()
+    Problem(*shapes, turned=True, taken=True, scale=scale_of(shapes)).check()
+    Problem(*shapes, turned=True, weight=False, scale=scale_of(shapes)).check()
 
 
 @pytest.mark.parametrize("shapes", [((1, 3001), (3001, 50)), ((2, 1100), (1100, 40)), ((1, 1040), (1040, 16))], ids=str)

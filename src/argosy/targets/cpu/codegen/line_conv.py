@@ -73,8 +73,9 @@ def line_kernel(module: Module, anchor: Instruction, x: Value, lines: Lines) -> 
         text.line(f"const int64 i0 = rest / {text.dim(upper)} / {window.group};")
         text.line(f"const int64 each = {text.dim(vectors)} / {text.dim(tiles)};")
         text.line(f"const int64 wider = {text.dim(vectors)} % {text.dim(tiles)};")
-        text.line(f"const int64 begin = (tile * each + min_int64(tile, wider)) * {BLOCK};")
         text.line(f"const int64 count = each + (tile < wider), end = max_int64({text.dim(width)} - {BLOCK}, 0);")
+        # The last vector ends where its line does; a tile that is this vector alone begins with it.
+        text.line(f"const int64 begin = min_int64((tile * each + min_int64(tile, wider)) * {BLOCK}, end);")
         text.line(f"const int64 last = min_int64(begin + (count - 1) * {BLOCK}, end) - begin;")
         decompose(text, f"rest % {text.dim(upper)}", outer[:-1], 2)
         text.line(f"const int64 top = min_int64(band * {lines.band}, {text.dim(height - lines.rows)});")
