@@ -29,13 +29,16 @@ class Times:
         return sum(time for time, _ in self.kernels.values())
 
 
-def graph_time(start: Callable[[], None], stream: Any, count: int = _REPLAYS) -> float:
-    """Median µs of what `start` puts into a torch stream, by events around each."""
+def graph_time(
+    start: Callable[[], Any], stream: Any, count: int = _REPLAYS, *, ahead: Callable[[], None] = lambda: None
+) -> float:
+    """Median µs of what `start` puts into a torch stream, by events around each; `ahead` puts something in front."""
     import torch  # noqa: PLC0415
 
     found = []
     for _ in range(count + 5):
         before, after = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        ahead()
         before.record(stream)
         start()
         after.record(stream)

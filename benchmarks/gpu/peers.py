@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from statistics import median
 from typing import Any
 
 import torch
@@ -23,8 +22,7 @@ from benchmarks.gpu.ours import graph_time
 
 __all__ = ["replayed", "times"]
 
-_CALLS = 30
-_CYCLES = 4_000_000  # of the device: 2 ms
+_CYCLES = 4_000_000  # of the device, 2 ms: longer than the host takes for a call
 _RATIO = 4  # of an outer width to an inner one, in both models
 
 
@@ -130,20 +128,6 @@ def replayed(call: Callable[[], Any]) -> float:
         return graph_time(graph.replay, stream)
 
 
-def _behind(call: Callable[[], Any]) -> float:
-    """Median µs of a call, behind work that takes longer than the host does for it."""
-    stream, found = torch.cuda.current_stream(), []
-    for _ in range(_CALLS):
-        before, after = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-        torch.cuda._sleep(_CYCLES)  # noqa: SLF001 - no public call keeps a device busy and leaves its caches alone
-        before.record(stream)
-        call()
-        after.record(stream)
-        torch.cuda.synchronize()
-        found.append(before.elapsed_time(after) * 1000)
-    return median(found)
-
-
 @torch.inference_mode()
 def times(case: Case) -> dict[str, float]:
     """Median µs by way: `torch.compile` (reduce-overhead), and by hand; of the inputs that do without, the faster."""
@@ -154,7 +138,10 @@ def times(case: Case) -> dict[str, float]:
         compiled, given = torch.compile(model, mode="reduce-overhead"), inputs[:count]
         for _ in range(4):
             compiled(*given)
-        found["compile"] = min(found["compile"], _behind(partial(compiled, *given)))
+        # No public call keeps a device busy and leaves its caches alone.
+        ahead = partial(torch.cuda._sleep, _CYCLES)  # noqa: SLF001
+        time = graph_time(partial(compiled, *given), torch.cuda.current_stream(), ahead=ahead)
+        found["compile"] = min(found["compile"], time)
         model, inputs = _made(case, fused=True)
         found["by hand"] = min(found["by hand"], replayed(partial(model, *inputs[:count])))
     return found

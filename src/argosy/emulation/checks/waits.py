@@ -224,30 +224,30 @@ class _Waits:
                     if register in touched.loads and all(self._in_order(key, step) for key in keys):
                         continue
                     for key in sorted(keys):
-                        loader = self._program.instructions[key[0]].statement
                         yield self._told(
                             place,
-                            f"it {verb} {register_name(register)}, which line {loader.line} ({loader.text}) may not "
-                            f"have loaded yet: {self._missing(state, key)} is missing before it",
+                            f"it {verb} {register_name(register)}, which {self._line(key[0])} may not have loaded yet: "
+                            f"{self._missing(state, key)} is missing before it",
                         )
         if step.barrier:
             for key in sorted(state.ages):
                 if self._steps[key[0]].stores:
-                    storing = self._program.instructions[key[0]].statement
                     yield self._told(
                         place,
-                        f"what line {storing.line} ({storing.text}) stores to local memory may not be there yet for "
-                        f"the waves that this barrier lets go on: {self._missing(state, key)} is missing before it",
+                        f"what {self._line(key[0])} stores to local memory may not be there yet for the waves that "
+                        f"this barrier lets go on: {self._missing(state, key)} is missing before it",
                     )
-
         if step.stores:
             for key in sorted(state.crossed):
-                loading = self._program.instructions[key[0]].statement
                 yield self._told(
                     place,
-                    f"it may store where another wave's line {loading.line} ({loading.text}) has not loaded from local "
-                    f"memory yet: {self._missing(state, key)} is missing before the barrier between them",
+                    f"it may store where another wave's {self._line(key[0])} has not loaded from local memory yet: "
+                    f"{self._missing(state, key)} is missing before the barrier between them",
                 )
+
+    def _line(self, place: int) -> str:
+        statement = self._program.instructions[place].statement
+        return f"line {statement.line} ({statement.text})"
 
     def _in_order(self, key: _Key, step: _Step) -> bool:
         """Whether memory writes its results after those of an outstanding load, so that no wait is needed."""

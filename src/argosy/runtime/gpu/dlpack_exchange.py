@@ -48,7 +48,8 @@ class Exchange:
             self._view(value, ctypes.addressof(held))
         except Exception:  # noqa: BLE001 - whatever a library raises
             return None
-        found = read_tensor(held.raw, where) if is_on_gpu(held.raw) else None
+        told = held.raw
+        found = read_tensor(told, where) if is_on_gpu(told) else None
         return found if found and found.dtype.kind != "c" else None
 
     def stream(self, kind: int, index: int) -> int:
