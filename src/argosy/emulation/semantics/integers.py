@@ -55,7 +55,10 @@ operation("v_add3_u32", "u32", "u32 u32 u32")(lambda a, b, c: a + b + c)
 operation("v_xad_u32", "u32", "u32 u32 u32")(lambda a, b, c: (a ^ b) + c)
 operation("v_lshl_add_u32", "u32", "u32 u32 u32")(lambda a, b, c: (a << (b & 31)) + c)
 operation("v_add_lshl_u32", "u32", "u32 u32 u32")(lambda a, b, c: (a + b) << (c & 31))
-operation("v_lshl_add_u64", "u64", "u64 u32 u64")(lambda a, b, c: (a << convert(b & 63, "u64")) + c)
+# The count lies in three bits; hardware takes those beyond 4 as 0.
+operation("v_lshl_add_u64", "u64", "u64 u32 u64")(
+    lambda a, b, c: (a << convert(select((b & 7) > 4, b & 0, b & 7), "u64")) + c
+)
 operation("v_prng_b32", "u32", "u32")(lambda a: (a << 1) ^ (0 - (a >> 31) & 197))
 operation("v_sad_u32", "u32", "u32 u32 u32")(lambda a, b, c: select(a > b, a - b, b - a) + c)
 
@@ -144,7 +147,8 @@ def _(a: Any, b: Any, c: Any) -> Any:
 def _(a: Any, b: Any, c: Any) -> Any:
     product = convert(a, "i64") * convert(b, "i64")
     total = product + c
-    return total, ((product < 0) == (c < 0)) & ((total < 0) != (c < 0))
+    # The mask has bit 64 of the sum: the sign that it has in 65 bits.
+    return total, ((product < 0) & (c < 0)) | (((product < 0) | (c < 0)) & (total < 0))
 
 
 operation("v_mad_nc_u64_u32", "u64", "u32 u32 u64")(lambda a, b, c: convert(a, "u64") * convert(b, "u64") + c)

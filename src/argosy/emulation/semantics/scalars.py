@@ -130,6 +130,7 @@ _scalar("s_mul_hi_i32", "i32", "i32 i32")(OPERATIONS["v_mul_hi_i32"].meaning)
 # ------------------------------------------------------------------------------------------------------ orders
 for _kind in ("u32", "i32"):
     _scalar(f"s_min_{_kind}", f"{_kind} scc", f"{_kind} {_kind}")(lambda a, b: (least(a, b), a < b))
+    # Of equal numbers it is clear, as hardware was seen to do; the documents set it.
     _scalar(f"s_max_{_kind}", f"{_kind} scc", f"{_kind} {_kind}")(lambda a, b: (greatest(a, b), a > b))
 for _kind in ("u32", "i32", "u64"):
     _two = f"{_kind} {_kind}"
