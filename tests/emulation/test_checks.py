@@ -90,6 +90,9 @@ WAIT = "s_waitcnt vmcnt(0) lgkmcnt(0)"
         (f"ds_write_b32 v1, v3; {WAIT}; ds_read_b32 v2, v1; {WAIT}; {STORE}", "what it stores"),
         (f"v_mov_b32_e32 v4, 0; scratch_load_dword v2, v4, off; {WAIT}; {STORE}", "what it stores"),
         (f"ds_bpermute_b32 v2, v1, v3; {WAIT}; {STORE}", "what it stores"),
+        (f"ds_add_rtn_u32 v2, v1, v0; {WAIT}; {STORE}", "what it stores"),
+        (f"ds_write_b32 v1, v0; ds_add_u32 v1, v3; {WAIT}; ds_read_b32 v2, v1; {WAIT}; {STORE}", "what it stores"),
+        ("v_mov_b32_e32 v2, 0; ds_add_u32 v3, v2", "an address"),
         (f"v_readfirstlane_b32 s8, v3; v_mov_b32_e32 v2, s8; {STORE}", "what it stores"),
         # Only the first half of a wave has written it.
         (f"s_mov_b32 exec_hi, 0; v_mov_b32_e32 v2, 0; s_mov_b32 exec_hi, -1; {STORE}", "lane 32"),
@@ -126,6 +129,8 @@ def test_what_is_not_written_is_found_where_it_matters(body: str, told: str) -> 
         # A move within a row that writes zero where there is no source; one that leaves what was there.
         f"v_mov_b32_dpp v2, v0 row_shr:1 row_mask:0xf bank_mask:0xf bound_ctrl:1; {STORE}",
         f"v_mov_b32_e32 v2, 0; v_mov_b32_dpp v2, v0 row_shr:1 row_mask:0xf bank_mask:0xf; {STORE}",
+        # A sum in local memory of what is never used.
+        f"v_mov_b32_e32 v2, 0; ds_add_u32 v1, v2; {STORE}",
         # A spill and a store to local memory of what is never used.
         f"v_mov_b32_e32 v4, 0; scratch_store_dword v4, v3, off; ds_write_b32 v1, v3; v_mov_b32_e32 v2, 0; {STORE}",
         f"ds_write_b32 v1, v0; {WAIT}; ds_read_b32 v2, v1; {WAIT}; {STORE}",
@@ -170,6 +175,34 @@ def test_races_between_workgroups(body: str, races: bool) -> None:
         run(body, groups=4)
 
 
+ADD = "v_mov_b32_e32 v3, 0; ds_add_u32 v3, v0"
+TAKE = f"v_mov_b32_e32 v3, 0; ds_add_rtn_u32 v4, v3, v0; {WAIT}"
+
+
+@pytest.mark.parametrize(
+    ("body", "races"),
+    [
+        (ADD, False),
+        (f"{ADD}; v_mov_b32_e32 v4, 8; ds_max_i32 v3, v4; {WAIT}; s_barrier; ds_read_b32 v5, v3", False),
+        (f"{ADD}; {WAIT}; ds_read_b32 v5, v3", True),
+        (f"ds_read_b32 v5, v1; {WAIT}; {ADD}", True),  # 128 threads read what others sum up
+        (f"v_mov_b32_e32 v4, 0; ds_write_b32 v4, v4; {WAIT}; {ADD}", True),
+        (f"{ADD}; v_mov_b32_e32 v4, 0; {WAIT}; ds_write_b32 v4, v4", True),
+        # Each wave its own place.
+        (f"v_and_b32_e32 v3, 0xc0, v0; ds_add_u32 v3, v0; {WAIT}; ds_read_b32 v5, v3", False),
+        # What a wave touches that has taken the result of one is not judged, up to the next barrier.
+        (f"{TAKE}; ds_read_b32 v5, v3", False),
+        (f"{TAKE}; s_barrier; ds_write_b32 v3, v0", True),
+    ],
+)
+def test_races_with_atomic_operations_on_local_memory(body: str, races: bool) -> None:
+    if races:
+        with pytest.raises(Fault, match="a race: two waves touch .* of local memory"):
+            run(body, threads=128, looks=False)
+    else:
+        run(body, threads=128, looks=False)
+
+
 @pytest.mark.parametrize(
     ("arch", "body", "told"),
     [
@@ -178,6 +211,8 @@ def test_races_between_workgroups(body: str, races: bool) -> None:
         ("gfx1201", "s_barrier_signal -1; s_barrier_wait 0xffff", ""),
         ("gfx1201", "s_barrier_wait 0xffff", "that it has not signalled"),
         ("gfx1201", "s_barrier_signal -1; s_barrier_signal -1", "signals a barrier twice"),
+        ("gfx1201", "s_barrier_signal_isfirst -1; s_barrier_wait 0xffff", ""),
+        ("gfx1201", "s_barrier_signal_isfirst -1; s_barrier_signal -1", "signals a barrier twice"),
     ],
 )  # fmt: skip
 def test_barriers(arch: str, body: str, told: str) -> None:

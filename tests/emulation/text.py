@@ -58,16 +58,26 @@ def kernel_text(body: str | Sequence[str], arch: str = "gfx942", local: int = 25
 
 
 def run(
-    body: str | Sequence[str], engine: Any, values: NDArray[Any], room: int, *, arch: str = "gfx942", local: int = 256
+    body: str | Sequence[str],
+    engine: Any,
+    values: NDArray[Any],
+    room: int,
+    *,
+    arch: str = "gfx942",
+    local: int = 256,
+    waves: int = 1,
+    groups: int = 1,
+    looks: bool = False,
 ) -> NDArray[np.uint8]:
-    """What a kernel of one wave leaves in `room` bytes, given the bytes of `values`."""
+    """What a kernel leaves in `room` bytes, given the bytes of `values`. `looks` is the C engine's."""
     kernel, memory = make_kernel(kernel_text(body, arch, local), engine), Memory()
     source, target, kernarg = memory.allocate(values.nbytes), memory.allocate(room), memory.allocate(16)
     for address, content in ((source, values), (kernarg, np.array([source, target], np.uint64))):
         block = memory.block(address, content.nbytes)
         assert block is not None
         block[:] = np.ascontiguousarray(content).reshape(-1).view(np.uint8)
-    kernel.run(memory, kernarg, (1, 1, 1), 64 if arch.startswith("gfx9") else 32, 0)
+    threads = waves * (64 if arch.startswith("gfx9") else 32)
+    kernel.run(memory, kernarg, (groups, 1, 1), threads, 0, looks=looks and engine == "c")
     found = memory.block(target, room)
     assert found is not None
     return found.copy()

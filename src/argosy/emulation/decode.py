@@ -34,7 +34,8 @@ _IDLE_MODE: Final = re.compile(r"hwreg\(HW_REG_WAVE_(SCHED_MODE,.*|MODE, 25, 1)\
 _ROUNDING: Final = re.compile(r"hwreg\(HW_REG_(WAVE_)?MODE, [02], 2\)")
 FLOW: Final = frozenset({
     "s_branch", "s_cbranch_scc0", "s_cbranch_scc1", "s_cbranch_vccz", "s_cbranch_vccnz", "s_cbranch_execz",
-    "s_cbranch_execnz", "s_endpgm", "s_barrier", "s_barrier_signal", "s_barrier_wait", "s_setreg_imm32_b32",
+    "s_cbranch_execnz", "s_endpgm", "s_barrier", "s_barrier_signal", "s_barrier_signal_isfirst", "s_barrier_wait",
+    "s_setreg_imm32_b32",
     "s_setreg_b32", "s_getreg_b32", "s_memtime", "s_memrealtime", "s_trap", "s_getpc_b64", "s_setpc_b64",
     "s_swappc_b64",
 })  # fmt: skip
@@ -136,6 +137,8 @@ def _one(place: int, statement: Statement, listing: Listing) -> Instruction:
     if name in LANES:
         return Instruction(place, name, statement, operands[:1], operands[1:], modifiers)
     if form is not None:
+        if name.startswith("ds_cmpst_"):  # what is expected first; later names have it last
+            operands = (*operands[:-2], operands[-1], operands[-2])
         return Instruction(place, name, statement, (), operands, modifiers, memory=form)
     shape = find_matrix(name, generation(listing.arch), formats)
     if shape is not None:
@@ -180,6 +183,8 @@ def _flow(place: int, name: str, statement: Statement, listing: Listing) -> Inst
         if label not in listing.labels:
             raise NotEmulated(f"a branch to {label}")
         target = listing.labels[label]
+    if name.startswith("s_barrier_") and int(statement.operands[0], 0) & 0xFFFF != 0xFFFF:
+        raise NotEmulated(f"the barrier {statement.operands[0]}")
     return Instruction(place, name, statement, target=target)
 
 

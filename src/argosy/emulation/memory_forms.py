@@ -48,7 +48,7 @@ _ATOMIC: Final = re.compile(
     r"pk_add|min_num|max_num|csub|cond_sub)(?:_(?P<kind>u32|i32|u64|i64|f32|f64|f16|bf16|b32|b64|x2))?$"
 )
 _LOCAL_ATOMIC: Final = re.compile(
-    r"^ds_(?P<what>add|sub|min|max|and|or|xor|wrxchg|cmpst|storexchg|cmpstore)(?P<back>_rtn)?_(?P<kind>[uifb]\d+)$"
+    r"^ds_(?P<what>add|sub|min|max|and|or|xor|inc|dec|wrxchg|cmpst|storexchg|cmpstore)(?P<back>_rtn)?_(?P<kind>[uifb]\d+)$"
 )
 _ATOMIC_NAMES: Final = {
     "smin": "min", "umin": "min", "smax": "max", "umax": "max", "min_num": "min", "max_num": "max",

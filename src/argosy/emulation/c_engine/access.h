@@ -1,7 +1,7 @@
 /* Loads, stores and atomic operations. */
 
 enum { IN_GLOBAL, IN_BUFFER, IN_PRIVATE, IN_LOCAL, IN_SCALAR };
-enum { A_NONE, A_ADD, A_SUB, A_MIN, A_MAX, A_AND, A_OR, A_XOR, A_SWAP, A_CMPSWAP, A_PK_ADD };
+enum { A_NONE, A_ADD, A_SUB, A_MIN, A_MAX, A_AND, A_OR, A_XOR, A_SWAP, A_CMPSWAP, A_PK_ADD, A_INC, A_DEC };
 enum { K_U32, K_I32, K_F32, K_U64, K_I64, K_F64, K_F16 };
 enum { HAS_OFFEN = 1, HAS_SCALED = 2, HAS_BASE = 4, HAS_WIDE = 8 };
 enum { BY_M0 = 1, BY_LANES };
@@ -98,6 +98,8 @@ static uint64_t changed(const Instruction *in, uint64_t old, uint64_t given, uin
     case A_AND: x.u &= y.u; break;                                                             \
     case A_OR: x.u |= y.u; break;                                                              \
     case A_XOR: x.u ^= y.u; break;                                                             \
+    case A_INC: x.u = x.u >= y.u ? 0 : x.u + 1; break;                                         \
+    case A_DEC: x.u = x.u == 0 || x.u > y.u ? y.u : x.u - 1; break;                            \
     }                                                                                          \
     return x.u;
   switch (in->atomic_kind) {
@@ -144,28 +146,6 @@ static int run_atomic(Machine *m, Wave *w, const Instruction *in) {
   return 0;
 }
 
-/* Two waves race where one writes what the other touches with no barrier in between; both may write equal bytes. */
-static int shadow_store(Machine *m, const Wave *w, uint64_t place, int bytes, const uint8_t *from) {
-  for (int b = 0; b < bytes; b++) {
-    Shadow *s = &m->shadow[place + b];
-    int changes = m->lds[place + b] != from[b], others = s->written == m->barriers && s->writer != w->number;
-    if ((changes && others) || (s->read == m->barriers && s->reader != w->number)) return FAULT_RACE;
-    s->writer = others ? MANY : (uint8_t)w->number;
-    s->written = m->barriers;
-  }
-  return 0;
-}
-
-static int shadow_load(Machine *m, const Wave *w, uint64_t place, int bytes) {
-  for (int b = 0; b < bytes; b++) {
-    Shadow *s = &m->shadow[place + b];
-    if (s->written == m->barriers && s->writer != w->number && s->writer != MANY) return FAULT_RACE;
-    s->reader = s->read == m->barriers && s->reader != w->number ? MANY : (uint8_t)w->number;
-    s->read = m->barriers;
-  }
-  return 0;
-}
-
 /* What a lane loads goes to local memory: from M0 on lanes have slots, or each has an address in a register. */
 static int into_local(Machine *m, Wave *w, const Instruction *in, int lane, uint32_t *words) {
   uint64_t place;
@@ -178,7 +158,7 @@ static int into_local(Machine *m, Wave *w, const Instruction *in, int lane, uint
     bytes = bytes < 4 ? 4 : bytes;
   }
   if (place + (uint64_t)bytes > m->lds_size) return fail(m, FAULT_LOCAL, w, lane, place, (uint64_t)bytes);
-  int wrong = m->twins ? 0 : shadow_store(m, w, place, bytes, (const uint8_t *)words);
+  int wrong = shadow_store(m, w, place, bytes, (const uint8_t *)words);
   if (wrong) return fail(m, wrong, w, lane, place, (uint64_t)bytes);
   copy_bytes(m->lds + place, words, bytes);
   return 0;
@@ -282,7 +262,37 @@ static int run_buffer(Machine *m, Wave *w, const Instruction *in) {
   return 0;
 }
 
+/* One lane after the other; of a compare-and-swap, what is new comes before what is expected. */
+static int run_local_atomic(Machine *m, Wave *w, const Instruction *in) {
+  const Operand *source = in->source, *result = in->returns ? source++ : 0;
+  uint64_t mask = active(m, w);
+  int words = in->bytes / 4;
+  uint64_t old[LANES];
+  for (int i = 0; i < m->lanes; i++) {
+    uint32_t base = word_at(w, &source[0], 0, i);
+    old[i] = 0;
+    if (!(mask >> i & 1) || base == NO_ADDRESS) continue;
+    uint64_t place = base + (uint32_t)in->offset[0], given[2] = {0};
+    if (place + in->bytes > m->lds_size) return fail(m, FAULT_LOCAL, w, i, place, in->bytes);
+    for (int k = 0; k <= (in->atomic == A_CMPSWAP); k++) {
+      given[k] = word_at(w, &source[1 + k], 0, i);
+      if (words == 2) given[k] |= (uint64_t)word_at(w, &source[1 + k], 1, i) << 32;
+    }
+    int wrong = shadow_atomic(m, w, place, in->bytes);
+    if (wrong) return fail(m, wrong, w, i, place, in->bytes);
+    copy_bytes(&old[i], m->lds + place, in->bytes);
+    uint64_t after = changed(in, old[i], given[0], given[1]);
+    copy_bytes(m->lds + place, &after, in->bytes);
+  }
+  if (!result) return 0;
+  w->met = m->barriers;
+  for (int i = 0; i < m->lanes; i++)
+    if (mask >> i & 1) scatter(w, in, result, i, (const uint32_t *)&old[i]);
+  return 0;
+}
+
 static int run_local(Machine *m, Wave *w, const Instruction *in) {
+  if (in->atomic) return run_local_atomic(m, w, in);
   const Operand *address = in->store ? &in->source[0] : &in->source[1];
   uint64_t mask = active(m, w);
   uint32_t base[LANES];
@@ -300,11 +310,11 @@ static int run_local(Machine *m, Wave *w, const Instruction *in) {
         if (place + in->bytes > m->lds_size) return fail(m, FAULT_LOCAL, w, i, place, in->bytes);
         if (in->store) {
           gather(w, in, &data, i, words);
-          int wrong = m->twins ? 0 : shadow_store(m, w, place, in->bytes, (const uint8_t *)words);
+          int wrong = shadow_store(m, w, place, in->bytes, (const uint8_t *)words);
           if (wrong) return fail(m, wrong, w, i, place, in->bytes);
           copy_bytes(m->lds + place, words, in->bytes);
         } else {
-          int wrong = m->twins ? 0 : shadow_load(m, w, place, in->bytes);
+          int wrong = shadow_load(m, w, place, in->bytes);
           if (wrong) return fail(m, wrong, w, i, place, in->bytes);
           copy_bytes(words, m->lds + place, in->bytes);
         }

@@ -87,7 +87,7 @@ _TYPES: Final = {
 _FLOWS: Final = {
     "s_branch": 0, "s_cbranch_scc0": 1, "s_cbranch_scc1": 2, "s_cbranch_vccz": 3, "s_cbranch_vccnz": 4,
     "s_cbranch_execz": 5, "s_cbranch_execnz": 6, "s_endpgm": 7, "s_barrier": 8, "s_barrier_signal": 9,
-    "s_barrier_wait": 10,
+    "s_barrier_wait": 10, "s_barrier_signal_isfirst": 11,
 }  # fmt: skip
 _MOVES: Final = (
     "v_readfirstlane_b32", "v_readlane_b32", "v_writelane_b32", "v_mbcnt_lo_u32_b32", "v_mbcnt_hi_u32_b32",
@@ -99,6 +99,7 @@ _SPACES: Final = {"global": 0, "buffer": 1, "scratch": 2, "lds": 3, "scalar": 4}
 _INTO: Final = {"": 0, "m0": 1, "lanes": 2}
 _ATOMICS: Final = {
     "": 0, "add": 1, "sub": 2, "min": 3, "max": 4, "and": 5, "or": 6, "xor": 7, "swap": 8, "cmpswap": 9, "pk_add": 10,
+    "inc": 11, "dec": 12,
 }  # fmt: skip
 _ATOMIC_KINDS: Final = {
     "u32": 0, "b32": 0, "i32": 1, "f32": 2, "u64": 3, "b64": 3, "i64": 4, "f64": 5, "f16": 6,
@@ -240,7 +241,7 @@ class _Encoder:
 
     def _access(self, row: Any, instruction: Instruction, form: MemoryForm) -> None:
         modifiers = instruction.modifiers
-        if "idxen" in modifiers or (form.atomic and form.space != "global"):
+        if "idxen" in modifiers or (form.atomic and form.space not in ("global", "lds")):
             raise NotEmulated(f"the instruction {instruction.statement.text}")
         if form.space == "scalar" and (form.store or instruction.name.startswith("s_buffer")):
             raise NotEmulated(f"the instruction {instruction.name}")
@@ -260,7 +261,9 @@ class _Encoder:
             if form.atomic not in _ATOMICS or form.kind not in _ATOMIC_KINDS:
                 raise NotEmulated(f"the instruction {instruction.name}")
             row["atomic"], row["atomic_kind"] = _ATOMICS[form.atomic], _ATOMIC_KINDS[form.kind]
-            row["returns"] = "glc" in modifiers or "sc0" in modifiers or "RETURN" in modifiers.get("th", "")
+            row["returns"] = (
+                form.returns or "glc" in modifiers or "sc0" in modifiers or "RETURN" in modifiers.get("th", "")
+            )
             sources = sources[1:] if row["returns"] else sources
         base = 1 if form.into == "m0" else 2
         based = form.space == "global" and len(sources) > base and sources[base].kind != "off"

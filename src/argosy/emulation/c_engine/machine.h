@@ -4,7 +4,7 @@ enum { LANES = 64, VCC = 106, TTMP = 108, M0 = 124, EXEC = 126, NOWHERE = 128, S
 enum { OF_VECTOR, OF_ACCUMULATOR, OF_SCALAR, OF_CONSTANT, OF_SCC, OF_NOTHING };
 enum { HALF = 0, WORD, WIDE, MASK, SCC, EXEC32, EXEC64, MIXED, HIGH, PAIR, PACKED_HALF, PACKED_WORD, PICKED_WORD };
 enum { NOTHING, VECTOR, SCALAR, ACCESS, MATRIX, MOVE, FLOW };
-enum { BRANCH, IF_SCC0, IF_SCC1, IF_VCCZ, IF_VCCNZ, IF_EXECZ, IF_EXECNZ, END, BARRIER, SIGNAL, BARRIER_WAIT };
+enum { BRANCH, IF_SCC0, IF_SCC1, IF_VCCZ, IF_VCCNZ, IF_EXECZ, IF_EXECNZ, END, BARRIER, SIGNAL, BARRIER_WAIT, SIGNAL_FIRST };
 enum {
   FAULT_NONE, FAULT_BOUNDS, FAULT_LOCAL, FAULT_PRIVATE, FAULT_END, FAULT_STUCK, FAULT_UNKNOWN, FAULT_RACE,
   FAULT_LANES,   FAULT_UNWRITTEN_ADDRESS, FAULT_UNWRITTEN_CONDITION, FAULT_UNWRITTEN_STORE, FAULT_GROUPS, FAULT_BARRIER, FAULT_SIGNAL
@@ -64,6 +64,7 @@ typedef struct Wave {
   uint32_t scalars[SCALARS];
   uint8_t scc, state, signalled; /* state: 0 runs, 1 waits, 2 ended */
   int32_t place, number;
+  uint32_t met; /* the barrier since which it took the result of an atomic operation on local memory, see shadows.h */
   uint8_t *private_memory;
   struct Wave *twin; /* see twins.h; null where what is unwritten is not looked for */
   uint8_t *differ[4];
@@ -73,6 +74,7 @@ typedef struct Wave {
 typedef struct {
   uint32_t written, read; /* counts of barriers, over all workgroups; 0 for never */
   uint8_t writer, reader; /* waves; MANY for several */
+  uint8_t atomic;         /* whether all that wrote were atomic operations */
 } Shadow;
 
 enum { MANY = 255 };
@@ -90,7 +92,7 @@ typedef struct {
   Range last;
   uint64_t group;
   Shadow *shadow;
-  uint32_t barriers;
+  uint32_t barriers, signals; /* signals: waves that signalled since the last barrier */
   uint8_t *twin_lds;
   uint16_t *writers, *readers; /* see groups.h; null where races between workgroups are not looked for */
   uint16_t mark;

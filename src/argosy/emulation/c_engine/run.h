@@ -23,8 +23,14 @@ static int run_wave(Machine *m, Wave *w) {
       case END: w->state = ENDED; return 0;
       case BARRIER: w->state = WAITS, w->place++; return 0;
       case SIGNAL:
+      case SIGNAL_FIRST:
         if (w->signalled) return fail(m, FAULT_SIGNAL, w, 0, 0, 0);
         w->signalled = 1;
+        if (in->what == SIGNAL_FIRST) {
+          w->scc = m->signals == 0;
+          if (w->twin) w->differ[OF_SCALAR][SCC_FLAG] = 0;
+        }
+        m->signals++;
         break;
       case BARRIER_WAIT:
         if (!w->signalled) return fail(m, FAULT_SIGNAL, w, 0, 0, 0);
@@ -57,7 +63,7 @@ static void begin(Machine *m, Wave *w, const Launch *l, uint32_t number, uint64_
   for (uint32_t r = 0; r < l->accumulators; r++)
     for (int i = 0; i < LANES; i++) w->accumulators[r][i] = l->poison;
   for (int r = 0; r < SCALARS; r++) w->scalars[r] = r < NOWHERE ? l->poison : 0;
-  w->scc = 0, w->state = RUNS, w->signalled = 0, w->place = 0, w->number = (int32_t)number;
+  w->scc = 0, w->state = RUNS, w->signalled = 0, w->met = 0, w->place = 0, w->number = (int32_t)number;
   if (l->kernarg_at != ~0u) {
     w->scalars[l->kernarg_at] = (uint32_t)l->kernarg;
     w->scalars[l->kernarg_at + 1] = (uint32_t)(l->kernarg >> 32);
@@ -110,7 +116,7 @@ static void begin_twin(const Machine *m, Wave *w, const Launch *l) {
 static int run_group(Machine *m, Wave *waves, const Launch *l, uint64_t group) {
   Fault held = {0};
   m->group = group;
-  m->barriers++;
+  m->barriers++, m->signals = 0;
   memset(m->lds, (int)(l->poison & 0xFF), l->lds_size);
   if (m->twin_lds) fill_unwritten(m->twin_lds, l->lds_size);
   m->mark = (uint16_t)(1 + group % (BY_MANY - 1)), m->met = 0;
@@ -137,7 +143,7 @@ static int run_group(Machine *m, Wave *waves, const Launch *l, uint64_t group) {
       return held.code;
     }
     if (ended == l->waves) return 0;
-    m->barriers++;
+    m->barriers++, m->signals = 0;
     for (uint32_t i = 0; i < l->waves; i++) {
       if (waves[i].state != WAITS) continue;
       if (ended) {

@@ -170,7 +170,7 @@ static Access access_of(const Instruction *in) {
   } else {
     if (!in->store || in->returns) a.result = source++;
     if (in->store) a.data = source + 1;
-    if (in->store && in->space == IN_LOCAL && in->pairs) a.more = source + 2;
+    if (in->store && in->space == IN_LOCAL && (in->pairs || in->atomic == A_CMPSWAP)) a.more = source + 2;
   }
   for (; source < end && a.count < 4; source++)
     if (source != a.data && source != a.more) a.parts[a.count++] = source;
@@ -284,11 +284,23 @@ static int store_both(Machine *m, Wave *w, const Instruction *in, const Access *
   return wrong;
 }
 
+/* An atomic operation, on the local memory of both. */
+static int local_atomic_both(Machine *m, Wave *w, const Instruction *in, const Access *a) {
+  const Operand *all[] = {a->parts[0], a->data, a->more, a->result};
+  for (int k = 0; k < 4; k++)
+    if (all[k]) fill_twin(w, all[k]);
+  int wrong = run_access(m, w, in);
+  if (!wrong) wrong = run_twin(m, w->twin, in);
+  if (!wrong && a->result) compare(m, w, a->result);
+  return wrong;
+}
+
 static int access_both(Machine *m, Wave *w, const Instruction *in) {
   Access a = access_of(in);
   wake_twin(w);
   int wrong = address_apart(m, w, in, &a);
   if (wrong) return wrong;
+  if (in->atomic && in->space == IN_LOCAL) return local_atomic_both(m, w, in, &a);
   if (a.data) return store_both(m, w, in, &a);
   if (in->into) {
     wrong = run_access(m, w, in);

@@ -28,6 +28,8 @@ _ATOMICS: Final[dict[str, Callable[[Any, Any], Any]]] = {
     "or": lambda old, new: old | new,
     "xor": lambda old, new: old ^ new,
     "swap": lambda _, new: new,
+    "inc": lambda old, most: np.where(old >= most, 0, old + 1),
+    "dec": lambda old, most: np.where((old == 0) | (old > most), most, old - 1),
 }
 _SENTINEL: Final = 0x7FFFFFFF
 """Where code points lanes of local memory that are to do nothing."""
@@ -226,7 +228,8 @@ def _local(waves: Waves, instruction: Instruction, form: MemoryForm, chosen: Any
     mask = waves.exec_of(chosen)
     unit = form.bits // 8
     if form.atomic:
-        raise NotEmulated(f"the instruction {instruction.name}")
+        _local_atomic(waves, instruction, form, chosen, mask)
+        return
     data: tuple[Operand, ...]
     if form.store:
         address, *more = instruction.sources
@@ -340,6 +343,27 @@ def _atomic(
     if result is not None:
         for place in range(size // 4):
             waves.write_word(result, place, chosen, old[..., place], mask)
+
+
+def _local_atomic(waves: Waves, instruction: Instruction, form: MemoryForm, chosen: Any, mask: Any) -> None:
+    """One lane after the other; of a compare-and-swap, what is new comes before what is expected."""
+    address, *data = instruction.sources[1:] if form.returns else instruction.sources
+    base = np.broadcast_to(waves.word(address, 0, chosen), mask.shape)
+    places = (base + np.uint32(_offset(instruction))).astype(np.int64)
+    size = form.bits // 8
+    on = mask & (base != _SENTINEL)
+    _check_local(waves, places, on, size)
+    words = [
+        np.broadcast_to(waves.word(each, place, chosen), mask.shape) for each in data for place in range(size // 4)
+    ]
+    given, old = np.ascontiguousarray(np.stack(words, -1)), np.zeros((*mask.shape, size), np.uint8)
+    for wave, lane in zip(*np.nonzero(on), strict=True):
+        place = places[wave, lane]
+        where = waves.lds[waves.group_of[chosen][wave], place : place + size]
+        old[wave, lane] = where
+        where[:] = _after(form, where[None].copy(), given[wave, lane])[0]
+    if form.returns:
+        _loaded(waves, form, instruction.sources[0], old, mask, chosen)
 
 
 def _after(form: MemoryForm, before: NDArray[np.uint8], given: NDArray[np.uint32]) -> NDArray[np.uint8]:

@@ -78,6 +78,7 @@ def _begin(waves: Waves, state: LaunchState, kernarg: int, ids: tuple[Any, Any, 
 class _Run:
     def __init__(self, program: Program, memory: Memory, waves: Waves, *, old: bool) -> None:
         self._program, self._memory, self._waves, self._old = program, memory, waves, old
+        self._signalled = np.zeros(waves.groups, np.bool_)
 
     def go(self) -> None:
         waves = self._waves
@@ -103,6 +104,7 @@ class _Run:
         if ready.any():
             group = places[ready]
             places[ready] = np.where(group < _ENDED, group - _WAITING, group)
+            self._signalled[ready] = False
 
     def _straight(self, place: int, chosen: Any, count: int, *, alone: bool) -> None:
         """Run from a place on until something changes where waves go."""
@@ -158,7 +160,12 @@ class _Run:
             case "s_endpgm":
                 waves.places[chosen] = _ENDED
                 return True
-            case "s_barrier_signal":
+            case "s_barrier_signal" | "s_barrier_signal_isfirst":
+                groups = waves.group_of[chosen]
+                if name.endswith("isfirst"):
+                    first = np.diff(groups, prepend=-1) != 0  # waves are in order of their workgroups
+                    waves.scc[chosen] = first & ~self._signalled[groups]
+                self._signalled[groups] = True
                 return False
             case "s_barrier" | "s_barrier_wait":
                 waves.places[chosen] = _WAITING + following
