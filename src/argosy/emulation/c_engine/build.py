@@ -31,7 +31,7 @@ _HEADERS: Final = (
     "run.h",
 )  # fmt: skip
 _NEEDED: Final = frozenset({"avx2", "fma", "f16c", "bmi2", "popcnt", "lzcnt"})
-_MATH: Final = ("exp2", "log2", "sin", "cos", "tanh")
+_MATH: Final = ("exp2", "log2", "sin", "tanh")
 
 
 class Library:

@@ -14,7 +14,6 @@ typedef struct {
   double (*exp2)(double);
   double (*log2)(double);
   double (*sin)(double);
-  double (*cos)(double);
   double (*tanh)(double);
 } Math;
 
@@ -129,16 +128,24 @@ static inline float invert_f32(float a) { return 1 / a; }
 static inline double invert_f64(double a) { return 1 / a; }
 static inline float invert_f16(float a) { return double_to_half(1 / (double)a); }
 
-static inline double turns(double a) { return 6.283185307179586 * (a - __builtin_floor(a)); }
+static inline double part_of_turn(double a) { return __builtin_fabs(a) - __builtin_floor(__builtin_fabs(a)); }
+static inline double sine_of_turns(double a) {
+  double turn = part_of_turn(a), half = turn >= 0.5 ? turn - 0.5 : turn;
+  double size = math_.sin(6.283185307179586 * (half > 0.25 ? 0.5 - half : half));
+  return a == 0 ? a : ((turn >= 0.5) != (a < 0) ? -size : size) + 0.0;
+}
+static inline double cosine_of_turns(double a) {
+  return math_.sin(6.283185307179586 * (__builtin_fabs(part_of_turn(a) - 0.5) - 0.25));
+}
 static inline float power_f32(float a) { return (float)math_.exp2(a); }
 static inline float power_f16(float a) { return double_to_half(math_.exp2(a)); }
 static inline float logarithm_f32(float a) { return (float)math_.log2(a); }
 static inline float logarithm_f16(float a) { return double_to_half(math_.log2(a)); }
 static inline float hyperbolic_f32(float a) { return (float)math_.tanh(a); }
-static inline float sine_f32(float a) { return (float)math_.sin(turns(a)); }
-static inline float sine_f16(float a) { return double_to_half(math_.sin(turns(a))); }
-static inline float cosine_f32(float a) { return (float)math_.cos(turns(a)); }
-static inline float cosine_f16(float a) { return double_to_half(math_.cos(turns(a))); }
+static inline float sine_f32(float a) { return (float)sine_of_turns(a); }
+static inline float sine_f16(float a) { return double_to_half(sine_of_turns(a)); }
+static inline float cosine_f32(float a) { return (float)cosine_of_turns(a); }
+static inline float cosine_f16(float a) { return double_to_half(cosine_of_turns(a)); }
 
 static inline double scale_f64(double a, int32_t by) {
   by = by > 5000 ? 5000 : by < -5000 ? -5000 : by;

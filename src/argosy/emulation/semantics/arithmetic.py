@@ -233,14 +233,22 @@ def logarithm(a: Any) -> Any:
 
 @_primitive
 def sine(a: Any) -> Any:
-    """The sine of a whole turns."""
-    return _widely(lambda x: np.sin(2 * np.pi * np.remainder(x, 1)))(a)
+    """The sine of a whole turns: exact at quarters, and 0 at halves, but for -0, which it keeps."""
+
+    def wide(x: Any) -> Any:
+        turn = np.abs(x) - np.floor(np.abs(x))
+        half = np.where(turn >= 0.5, turn - 0.5, turn)
+        size = np.sin(2 * np.pi * np.minimum(half, 0.5 - half))
+        found = np.where((turn >= 0.5) != (x < 0), -size, size)
+        return np.where(x == 0, x, found + 0.0)
+
+    return _widely(wide)(a)
 
 
 @_primitive
 def cosine(a: Any) -> Any:
-    """The cosine of a whole turns."""
-    return _widely(lambda x: np.cos(2 * np.pi * np.remainder(x, 1)))(a)
+    """The cosine of a whole turns, exact at quarters."""
+    return _widely(lambda x: np.sin(2 * np.pi * (np.abs(np.abs(x) - np.floor(np.abs(x)) - 0.5) - 0.25)))(a)
 
 
 @_primitive

@@ -74,7 +74,8 @@ minimum, maximum = _propagating(least), _propagating(greatest)
 
 
 def _median(a: Any, b: Any, c: Any) -> Any:
-    middle = greatest(least(a, b), least(greatest(a, b), c))
+    most = greatest(greatest(a, b), c)
+    middle = select(most == a, greatest(b, c), select(most == b, greatest(a, c), greatest(a, b)))
     return select(is_nan(a) | is_nan(b) | is_nan(c), least(least(a, b), c), middle)
 
 
@@ -95,7 +96,6 @@ for _kind in ("f16", "f32", "f64"):
     operation(f"v_ceil_{_kind}", _kind, _kind)(round_up)
     operation(f"v_trunc_{_kind}", _kind, _kind)(towards_zero)
     operation(f"v_rndne_{_kind}", _kind, _kind)(nearest)
-    operation(f"v_sqrt_{_kind}", _kind, _kind)(square_root)
     operation(f"v_fract_{_kind}", _kind, _kind)(_fraction(_kind))
     operation(f"v_frexp_mant_{_kind}", _kind, _kind)(mantissa)
 
@@ -139,16 +139,19 @@ operation("v_log_f32", "f32", "f32")(lambda a: logarithm(_flushed(a)))
 operation("v_rcp_f32", "f32", "f32")(lambda a: _flushed(invert(_flushed(a))))
 rename("v_rcp_iflag_f32", "v_rcp_f32")
 operation("v_rsq_f32", "f32", "f32")(lambda a: convert(invert(square_root(convert(_flushed(a), "f64"))), "f32"))
+operation("v_sqrt_f32", "f32", "f32")(lambda a: square_root(_flushed(a)))
 operation("v_sin_f32", "f32", "f32")(sine)
 operation("v_cos_f32", "f32", "f32")(cosine)
 operation("v_exp_f16", "f16", "f16")(power)
 operation("v_log_f16", "f16", "f16")(logarithm)
 operation("v_rcp_f16", "f16", "f16")(invert)
 operation("v_rsq_f16", "f16", "f16")(lambda a: convert(invert(square_root(convert(a, "f64"))), "f16"))
+operation("v_sqrt_f16", "f16", "f16")(square_root)
 operation("v_sin_f16", "f16", "f16")(sine)
 operation("v_cos_f16", "f16", "f16")(cosine)
 operation("v_rcp_f64", "f64", "f64")(invert)
 operation("v_rsq_f64", "f64", "f64")(lambda a: invert(square_root(a)))
+operation("v_sqrt_f64", "f64", "f64")(square_root)
 
 
 @operation("v_mul_legacy_f32 v_mul_dx9_zero_f32", "f32", "f32 f32")
@@ -161,14 +164,14 @@ def _(a: Any, b: Any) -> Any:
 # large or small for that out of the way, and v_div_fmas and v_div_fixup, which move it back.
 
 _DIVISION: Final = {
-    # bits of the exponent's bias, of the range that is too far apart, of a small numerator, and the step
-    "f32": (96, 23, 64),
-    "f64": (768, 53, 128),
+    # what exponents are too far apart, that of a small numerator, the step, and how far apart a quotient is lost
+    "f32": (96, 23, 64, 150),
+    "f64": (768, 53, 128, 1075),
 }
 
 
 def _div_scale(kind: str) -> Any:
-    apart, tiny, step = _DIVISION[kind]
+    apart, tiny, step, _ = _DIVISION[kind]
     smallest = _SMALLEST[kind]
 
     def meaning(a: Any, below: Any, above: Any) -> Any:
@@ -191,7 +194,7 @@ def _div_scale(kind: str) -> Any:
                 up,
                 select(
                     vanishing & lost,
-                    select(is_below, up, a),
+                    select(is_below, down, a),  # the documents say up, which ends beyond all; hardware goes down
                     select(vanishing, down, select(lost, select(is_above, up, a), select(small, up, a))),
                 ),
             ),
@@ -203,7 +206,7 @@ def _div_scale(kind: str) -> Any:
 
 
 def _div_fmas(kind: str) -> Any:
-    _, _, step = _DIVISION[kind]
+    _, _, step, _ = _DIVISION[kind]
     bias = 127 if kind == "f32" else 1023
 
     def meaning(a: Any, b: Any, c: Any, scaled: Any) -> Any:
@@ -223,6 +226,9 @@ def _div_fixup(kind: str) -> Any:
         zero = bits(sign, kind)
         size = bits((bits(found, unsigned) & (sign_bit - 1)) | sign, kind)
         nan = float("nan")
+        if kind in _DIVISION:  # a quotient that is no number grew beyond all
+            size = select(is_nan(found), _endless(sign, kind), size)
+            size = select(next_power(above) - next_power(below) < -_DIVISION[kind][3], zero, size)
         endless_below, endless_above = abs(below) == float("inf"), abs(above) == float("inf")
         result = select((below == 0) | endless_above, _endless(sign, kind), size)
         result = select(endless_below | (above == 0), zero, result)
