@@ -90,6 +90,7 @@ WAIT = "s_waitcnt vmcnt(0) lgkmcnt(0)"
         (f"ds_write_b32 v1, v3; {WAIT}; ds_read_b32 v2, v1; {WAIT}; {STORE}", "what it stores"),
         (f"v_mov_b32_e32 v4, 0; scratch_load_dword v2, v4, off; {WAIT}; {STORE}", "what it stores"),
         (f"ds_bpermute_b32 v2, v1, v3; {WAIT}; {STORE}", "what it stores"),
+        (f"v_mov_b32_e32 v3, 0; v_swap_b32 v2, v3; v_mov_b32_e32 v2, v3; {STORE}", "what it stores"),
         (f"ds_add_rtn_u32 v2, v1, v0; {WAIT}; {STORE}", "what it stores"),
         (f"ds_write_b32 v1, v0; ds_add_u32 v1, v3; {WAIT}; ds_read_b32 v2, v1; {WAIT}; {STORE}", "what it stores"),
         ("v_mov_b32_e32 v2, 0; ds_add_u32 v3, v2", "an address"),

@@ -110,7 +110,8 @@ def _instruction(place: int, statement: Statement, listing: Listing) -> Instruct
 
 def _one(place: int, statement: Statement, listing: Listing) -> Instruction:
     name = plain_name(statement.mnemonic)
-    if NOTHING.match(name) or _sets_nothing(name, statement.operands):
+    narrow = name == "v_permlane64_b32" and listing.wave_size == 32  # which has no other half to swap with
+    if NOTHING.match(name) or narrow or _sets_nothing(name, statement.operands):
         return Instruction(place, "nothing", statement)
     if name in FLOW:
         return _flow(place, name, statement, listing)

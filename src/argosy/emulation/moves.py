@@ -1,17 +1,21 @@
-"""Data-parallel moves (DPP): the lane that each lane reads."""
+"""Moves between lanes that the text fixes, data-parallel moves (DPP) and swizzles: the lane that each lane reads."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from argosy.emulation.refusal import NotEmulated
 
-__all__ = ["move_sources"]
+__all__ = ["move_sources", "swizzle_sources"]
 
-_ROW = 16
+_ROW: Final = 16
+_SWIZZLE: Final = re.compile(r"^swizzle\((\w+) *, *(.*)\)$")
+_QUADS, _ROTATE, _FOURIER = 0x8000, 0xC000, 0xE000
 
 
 def move_sources(modifiers: Mapping[str, str], lanes: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
@@ -65,3 +69,45 @@ def _sources(modifiers: Mapping[str, str], lane: NDArray[np.int64]) -> tuple[NDA
 
 def _order(text: str) -> NDArray[np.int64]:
     return np.asarray([int(each) for each in text.strip("[]").split(",")])
+
+
+def swizzle_sources(text: str, lanes: int) -> NDArray[np.int64]:
+    """The lane that each lane reads in `ds_swizzle_b32` with this offset, a number or as LLVM names it."""
+    pattern, lane = _pattern(text), np.arange(lanes)
+    if _QUADS <= pattern < _ROTATE:
+        return (lane & ~3) + (pattern >> (2 * (lane & 3)) & 3)
+    last, middle, place = pattern & 31, pattern >> 5 & 31, lane & 31
+    if pattern >= _FOURIER:
+        reverse = sum((place >> bit & 1) << (4 - bit) for bit in range(5))
+        found = (reverse >> last.bit_count()) | (place & last)
+    elif pattern >= _ROTATE:
+        found = (place & last) | ((place + (-middle if pattern >> 10 & 1 else middle)) & ~last & 31)
+    else:
+        found = ((place & last) | middle) ^ (pattern >> 10 & 31)
+    return (lane & ~31) + found
+
+
+def _pattern(text: str) -> int:
+    """The 16 bits of a swizzle. Raises NotEmulated."""
+    named = _SWIZZLE.match(text)
+    if named is None:
+        return int(text, 0)
+    parts = [each.strip(' "') for each in named[2].split(",")]
+    match named[1], *parts:
+        case "QUAD_PERM", *order:
+            return _QUADS | sum(int(each) << (2 * place) for place, each in enumerate(order))
+        case "BITMASK_PERM", mask:  # of each bit of a lane's number, from the highest: 0, 1, kept (p) or inverted (i)
+            kept, added, turned = (int("".join("01"[each in of] for each in mask), 2) for of in ("pi", "1", "i"))
+            return kept | added << 5 | turned << 10
+        case "BROADCAST", size, lane:
+            return 32 - int(size) | int(lane) << 5
+        case "SWAP", size:
+            return 31 | int(size) << 10
+        case "REVERSE", size:
+            return 31 | (int(size) - 1) << 10
+        case "ROTATE", right, by:
+            return _ROTATE | int(right) << 10 | int(by) << 5
+        case "FFT", mask:
+            return _FOURIER | int(mask)
+        case _:
+            raise NotEmulated(f"offset:{text}")

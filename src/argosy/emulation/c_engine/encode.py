@@ -16,7 +16,7 @@ from argosy.emulation.exchanges import Exchange, exchange_sources
 from argosy.emulation.matrix import SCALE_BLOCK, MatrixShape
 from argosy.emulation.memory_forms import MemoryForm
 from argosy.emulation.modifiers import Selection, constant_bits, picks, selection
-from argosy.emulation.moves import move_sources
+from argosy.emulation.moves import move_sources, swizzle_sources
 from argosy.emulation.operands import Operand
 from argosy.emulation.refusal import NotEmulated
 from argosy.emulation.semantics.table import Operation, width
@@ -231,11 +231,7 @@ class _Encoder:
                 row["part"] = 1 + target.shift // 8 + 4 * (target.bits == 16)
                 row["unused"] = _UNUSED[modifiers.get("dst_unused", "UNUSED_PAD")]
         if "dpp" in modifiers:
-            source, written = move_sources(modifiers, self._lanes)
-            move = np.zeros((), MOVE)
-            move["source"][: self._lanes], move["written"][: self._lanes] = source, written
-            row["move"] = len(self.moves)
-            self.moves.append(move)
+            row["move"] = self._moved(*move_sources(modifiers, self._lanes))
             row["zeroes"] = modifiers.get("bound_ctrl", "") in ("0", "1")
             row["fetches_off"] = modifiers.get("fi", "0") == "1"
 
@@ -310,12 +306,20 @@ class _Encoder:
 
     def _moving(self, row: Any, instruction: Instruction) -> None:
         row["unit"], row["what"] = _MOVE, _MOVES.index(instruction.name)
-        text = instruction.modifiers.get("offset", "0")
-        if text.startswith("swizzle("):
-            raise NotEmulated(f"offset:{text}")
-        row["offset"][0] = int(text, 0)
-        row["fetches_off"] = picks(instruction.modifiers, "op_sel", 0, 0)
-        row["zeroes"] = picks(instruction.modifiers, "op_sel", 1, 0)
+        modifiers = instruction.modifiers
+        if instruction.name == "ds_swizzle_b32":
+            row["move"] = self._moved(swizzle_sources(modifiers.get("offset", "0"), self._lanes), None)
+        else:
+            row["offset"][0] = int(modifiers.get("offset", "0"), 0)
+        row["fetches_off"] = picks(modifiers, "op_sel", 0, 0) or modifiers.get("fi", "0") == "1"
+        row["zeroes"] = picks(modifiers, "op_sel", 1, 0) or modifiers.get("bound_ctrl", "") in ("0", "1")
+
+    def _moved(self, source: NDArray[Any], written: NDArray[Any] | None) -> int:
+        """The number of a table of the lanes that lanes read."""
+        move = np.zeros((), MOVE)
+        move["source"][: self._lanes], move["written"][: self._lanes] = source, True if written is None else written
+        self.moves.append(move)
+        return len(self.moves) - 1
 
 
 def _type(kind: str) -> int:

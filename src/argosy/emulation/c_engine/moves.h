@@ -57,12 +57,16 @@ static int run_move(Machine *m, Wave *w, const Instruction *in) {
     uint32_t other[LANES], second[LANES];
     fetch_word(w, result, 0, n, value);
     fetch_word(w, &source[0], 0, n, other);
+    uint64_t upper = 0, written = 0;
     for (int i = 0; i < n; i++) {
-      made[i] = i & size ? other[i ^ size] : value[i];
-      second[i] = i & size ? other[i] : value[i ^ size];
+      int valid = in->fetches_off || (mask >> (i ^ size) & 1);
+      made[i] = valid ? other[i ^ size] : 0;
+      second[i] = valid ? value[i ^ size] : 0;
+      upper |= (uint64_t)((i & size) != 0) << i;
+      written |= (uint64_t)(valid || in->zeroes) << i;
     }
-    store_word(m, w, result, 0, made, mask);
-    store_word(m, w, &source[0], 0, second, mask);
+    store_word(m, w, result, 0, made, mask & written & upper);
+    store_word(m, w, &source[0], 0, second, mask & written & ~upper);
     return 0;
   }
   case SWAP:
@@ -92,18 +96,14 @@ static int run_move(Machine *m, Wave *w, const Instruction *in) {
       if (mask >> i & 1) made[((word_at(w, &source[0], 0, i) + (uint32_t)in->offset[0]) >> 2) % (uint32_t)n] = value[i];
     store_word(m, w, result, 0, made, mask);
     return 0;
-  case SWIZZLE: {
-    uint32_t pattern = (uint32_t)in->offset[0];
+  case SWIZZLE:
     fetch_word(w, &source[0], 0, n, value);
     for (int i = 0; i < n; i++) {
-      int from = pattern & 0x8000
-                     ? (i & ~3) + (int)(pattern >> (2 * (i & 3)) & 3)
-                     : (i & ~31) + (int)((((uint32_t)(i & 31) & (pattern & 31)) | (pattern >> 5 & 31)) ^ (pattern >> 10 & 31));
+      int from = m->moves[in->move].source[i];
       made[i] = mask >> from & 1 ? value[from] : 0;
     }
     store_word(m, w, result, 0, made, mask);
     return 0;
-  }
   default: return fail(m, FAULT_UNKNOWN, w, 0, 0, 0);
   }
 }

@@ -90,6 +90,7 @@ static int writes_whole(const Machine *m, const Wave *w, const Instruction *in) 
   case MATRIX: return m->shapes[in->what].out != F16 && m->shapes[in->what].out != BF16;
   case MOVE:
     if (in->what == READ_FIRST || in->what == READ_LANE) return 1;
+    if (in->what == SWAP || in->what == SWAP_16 || in->what == SWAP_32) return 0; /* what a result held is a source too */
     return all && in->what != WRITE_LANE && in->what != PERMUTE_ROW && in->what != PERMUTE_ROWS_CROSSED;
   default:
     if (!all || in->move >= 0 || in->part) return 0;

@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from argosy.emulation.decode import Instruction
-from argosy.emulation.moves import move_sources
+from argosy.emulation.moves import move_sources, swizzle_sources
 from argosy.emulation.numpy_engine.waves import Waves
 from argosy.emulation.refusal import NotEmulated
 
@@ -59,12 +58,14 @@ def run_lanes(waves: Waves, instruction: Instruction, chosen: Any, count: int) -
             value = waves.word(sources[0], 0, chosen)
             waves.write_word(result, 0, chosen, value[:, lane ^ 32], mask)
         case "v_permlane32_swap_b32" | "v_permlane16_swap_b32":
-            size = 32 if "32" in name else 16
+            size = 32 if "lane32" in name else 16
             first, second = waves.word(result, 0, chosen), waves.word(sources[0], 0, chosen)
             upper = (lane & size) != 0
-            swapped = np.where(upper, second[:, lane ^ size], first), np.where(upper, second, first[:, lane ^ size])
-            waves.write_word(result, 0, chosen, swapped[0], mask)
-            waves.write_word(sources[0], 0, chosen, swapped[1], mask)
+            on = mask[:, lane ^ size] | (instruction.modifiers.get("fi", "0") == "1")
+            zeroes = instruction.modifiers.get("bound_ctrl", "") in ("0", "1")
+            first_made, second_made = (np.where(on, each[:, lane ^ size], np.uint32(0)) for each in (second, first))
+            waves.write_word(result, 0, chosen, first_made, mask & upper & (on | zeroes))
+            waves.write_word(sources[0], 0, chosen, second_made, mask & ~upper & (on | zeroes))
         case "v_swap_b32":
             first, second = waves.word(result, 0, chosen).copy(), waves.word(sources[0], 0, chosen).copy()
             waves.write_word(result, 0, chosen, second, mask)
@@ -85,7 +86,7 @@ def run_lanes(waves: Waves, instruction: Instruction, chosen: Any, count: int) -
                 moved[which, other[which, lanes]] = value[which, lanes]
             waves.write_word(result, 0, chosen, moved, mask)
         case "ds_swizzle_b32":
-            source = _swizzle(instruction.modifiers.get("offset", "0"), lane)
+            source = swizzle_sources(instruction.modifiers.get("offset", "0"), waves.lanes)
             value = np.where(mask, waves.word(sources[0], 0, chosen), np.uint32(0))
             waves.write_word(result, 0, chosen, value[:, source], mask)
         case _:
@@ -110,14 +111,3 @@ def _permlane16(waves: Waves, instruction: Instruction, chosen: Any, count: int,
     else:
         written = mask & inside
     waves.write_word(instruction.results[0], 0, chosen, fetched, written)
-
-
-def _swizzle(text: str, lane: NDArray[np.int64]) -> NDArray[np.int64]:
-    if text.startswith("swizzle("):
-        raise NotEmulated(f"offset:{text}")
-    pattern = int(text, 0)
-    if pattern & 0x8000:
-        order = np.asarray([(pattern >> (2 * each)) & 3 for each in range(4)])
-        return (lane & ~3) + order[lane & 3]
-    kept, added, turned = pattern & 31, (pattern >> 5) & 31, (pattern >> 10) & 31
-    return (lane & ~31) + ((((lane & 31) & kept) | added) ^ turned)

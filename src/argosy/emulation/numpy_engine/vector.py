@@ -141,7 +141,7 @@ def _finished(value: Any, kind: str, instruction: Instruction) -> Any:
     if "clamp" in modifiers:
         if kind[0] != "f":
             raise NotEmulated("clamp on integers")
-        value = np.where(np.isnan(value), 0, np.clip(value, 0, 1)).astype(value.dtype)
+        value = np.where(value > 0, np.minimum(value, 1), 0).astype(value.dtype)  # no number, and -0, are 0
     return value
 
 
