@@ -104,7 +104,7 @@ def forward(g: Lanes, offset: int) -> Words:
 PERMUTE = 0x0123456789ABCDEF ^ 0x1100220033004400
 SCALARS = [f"s_mov_b32 s8, {PERMUTE & 0xFFFFFFFF:#x}", f"s_mov_b32 s9, {PERMUTE >> 32:#x}"]
 TO_V5 = ["v_mov_b32_e32 v5, s10"]
-ROW = {"arch": "gfx1201", "lanes": 32}
+ROW: dict[str, Any] = {"arch": "gfx1201", "lanes": 32}
 CASES: dict[str, list[Case]] = {
     "v_readfirstlane_b32": [
         Case(["v_readfirstlane_b32 s10, v3"], everywhere(lambda g: g.v3[g.on.argmax()]), after=TO_V5),
