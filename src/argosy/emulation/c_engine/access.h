@@ -23,6 +23,16 @@ static inline void copy_bytes(void *to, const void *from, int bytes) {
   }
 }
 
+/* What is shorter than a word fills one with zeros; a word that is written in parts and then read would wait for them. */
+static inline void load_bytes(uint32_t *to, const void *from, int bytes) {
+  uint16_t half;
+  switch (bytes) {
+  case 1: to[0] = *(const uint8_t *)from; break;
+  case 2: __builtin_memcpy_inline(&half, from, 2), to[0] = half; break;
+  default: copy_bytes(to, from, bytes);
+  }
+}
+
 /* What a lane stores, and what becomes of what it loads. */
 static inline void gather(const Wave *w, const Instruction *in, const Operand *data, int lane, uint32_t *to) {
   if (in->bytes >= 4) {
@@ -59,8 +69,8 @@ static int run_scalar_load(Machine *m, Wave *w, const Instruction *in) {
   if (!inside(m, address, (uint64_t)whole)) return fail(m, FAULT_BOUNDS, w, 0, address, (uint64_t)whole);
   if (m->writers && mark_read(m, address, whole)) return fail(m, FAULT_GROUPS, w, 0, address, (uint64_t)whole);
   if (whole < 4) {
-    uint32_t value = 0;
-    copy_bytes(&value, (const void *)address, whole);
+    uint32_t value;
+    load_bytes(&value, (const void *)address, whole);
     if (in->is_signed) value = whole == 1 ? (uint32_t)(int8_t)value : (uint32_t)(int16_t)value;
     w->scalars[result->number] = value;
     return 0;
@@ -158,7 +168,7 @@ static int into_local(Machine *m, Wave *w, const Instruction *in, int lane, uint
     bytes = bytes < 4 ? 4 : bytes;
   }
   if (place + (uint64_t)bytes > m->lds_size) return fail(m, FAULT_LOCAL, w, lane, place, (uint64_t)bytes);
-  int wrong = shadow_store(m, w, place, bytes, (const uint8_t *)words);
+  int wrong = shadow_store(m, w, place, bytes, words);
   if (wrong) return fail(m, wrong, w, lane, place, (uint64_t)bytes);
   copy_bytes(m->lds + place, words, bytes);
   return 0;
@@ -209,7 +219,7 @@ static int run_global(Machine *m, Wave *w, const Instruction *in) {
       continue;
     }
     if (m->writers && mark_read(m, addresses[i], in->bytes)) return fail(m, FAULT_GROUPS, w, i, addresses[i], in->bytes);
-    copy_bytes(words, (const void *)addresses[i], in->bytes);
+    load_bytes(words, (const void *)addresses[i], in->bytes);
     if (in->into) {
       int wrong = into_local(m, w, in, i, words);
       if (wrong) return wrong;
@@ -250,7 +260,7 @@ static int run_buffer(Machine *m, Wave *w, const Instruction *in) {
     } else {
       if (there && m->writers && mark_read(m, start + offsets[i], in->bytes))
         return fail(m, FAULT_GROUPS, w, i, start + offsets[i], in->bytes);
-      if (there) copy_bytes(words, (const void *)(start + offsets[i]), in->bytes);
+      if (there) load_bytes(words, (const void *)(start + offsets[i]), in->bytes);
       if (in->into) {
         int wrong = into_local(m, w, in, i, words);
         if (wrong) return wrong;
@@ -310,13 +320,13 @@ static int run_local(Machine *m, Wave *w, const Instruction *in) {
         if (place + in->bytes > m->lds_size) return fail(m, FAULT_LOCAL, w, i, place, in->bytes);
         if (in->store) {
           gather(w, in, &data, i, words);
-          int wrong = shadow_store(m, w, place, in->bytes, (const uint8_t *)words);
+          int wrong = shadow_store(m, w, place, in->bytes, words);
           if (wrong) return fail(m, wrong, w, i, place, in->bytes);
           copy_bytes(m->lds + place, words, in->bytes);
         } else {
           int wrong = shadow_load(m, w, place, in->bytes);
           if (wrong) return fail(m, wrong, w, i, place, in->bytes);
-          copy_bytes(words, m->lds + place, in->bytes);
+          load_bytes(words, m->lds + place, in->bytes);
         }
       }
       if (!in->store && !in->what) scatter(w, in, &data, i, words);
@@ -342,7 +352,7 @@ static int run_private(Machine *m, Wave *w, const Instruction *in) {
       gather(w, in, data, i, words);
       copy_bytes(memory, words, in->bytes);
     } else {
-      copy_bytes(words, memory, in->bytes);
+      load_bytes(words, memory, in->bytes);
       scatter(w, in, data, i, words);
     }
   }

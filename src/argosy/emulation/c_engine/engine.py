@@ -23,7 +23,7 @@ from argosy.host_cpu import usable_cores
 __all__ = ["EncodedKernel", "run_encoded"]
 
 _POISON: Final = 0xCDCDCDCD
-_SHADOW: Final = 12
+_TOUCHES: Final = 8
 """Bytes that are kept of each byte of local memory, to find races."""
 _UNWRITTEN: Final = "depends on a register, or on local or private memory, that nothing has written"
 _NOWHERE: Final = 0xFFFFFFFF
@@ -102,7 +102,7 @@ def _room(state: LaunchState, *, looks: bool) -> int:
     one = 256 * (state.vectors + state.accumulators) + 64 * state.private_size + 3 * spare
     flags = state.vectors + state.accumulators + SCALARS + 4 * spare
     waves = state.waves * (2 * one + flags if looks else one)
-    return waves + (2 + _SHADOW) * state.lds_size + 4 * spare
+    return waves + (2 + _TOUCHES) * state.lds_size + 4 * spare
 
 
 def _run(

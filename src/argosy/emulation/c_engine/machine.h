@@ -70,14 +70,11 @@ typedef struct Wave {
   uint8_t *differ[4];
 } Wave;
 
-/* Who touched a byte of local memory last, and between which barriers. */
-typedef struct {
-  uint32_t written, read; /* counts of barriers, over all workgroups; 0 for never */
-  uint8_t writer, reader; /* waves; MANY for several */
-  uint8_t atomic;         /* whether all that wrote were atomic operations */
-} Shadow;
+/* Who touched a byte of local memory last, and between which barriers: a count of barriers, over all workgroups, above a
+   bit for atomic operations and the number of a wave, or MANY for several; 0 for never. */
+typedef uint32_t Touch;
 
-enum { MANY = 255 };
+enum { MANY = 0xFF, ATOMIC = 0x100, COUNTED = 9 }; /* COUNTED: the first bit of the count */
 
 typedef struct {
   const Instruction *code, *others;
@@ -91,7 +88,7 @@ typedef struct {
   Fault *fault;
   Range last;
   uint64_t group;
-  Shadow *shadow;
+  Touch *written, *read;
   uint32_t barriers, signals; /* signals: waves that signalled since the last barrier */
   uint8_t *twin_lds;
   uint16_t *writers, *readers; /* see groups.h; null where races between workgroups are not looked for */

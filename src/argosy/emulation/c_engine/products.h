@@ -17,104 +17,143 @@ static double short_float(uint32_t field, int form) {
   return field >> (exponents + fractions) & 1 ? -size : size;
 }
 
-/* A field of up to 16 bits of a row of words. */
-static inline uint32_t field_of(const uint32_t *words, int place, int bits) {
-  int bit = place * bits;
-  uint64_t wide = words[bit >> 5] | (uint64_t)words[(bit >> 5) + 1] << 32;
-  return (uint32_t)(wide >> (bit & 31)) & ((1u << bits) - 1);
+/* Fields of `bits` bits, one of each lane: those at `place` of the rows of an operand. */
+static void fetch_field(const Wave *w, const Operand *o, int place, int bits, int n, uint32_t *to) {
+  int bit = place * bits, shift = bit & 31;
+  fetch_word(w, o, bit >> 5, n, to);
+  for (int i = 0; i < n; i++) to[i] >>= shift;
+  if (shift + bits > 32) {
+    uint32_t next[LANES];
+    fetch_word(w, o, (bit >> 5) + 1, n, next);
+    for (int i = 0; i < n; i++) to[i] |= next[i] << (32 - shift);
+  }
+  if (bits < 32)
+    for (int i = 0; i < n; i++) to[i] &= (1u << bits) - 1;
 }
 
-static void factor(const Machine *m, const Wave *w, const Operand *o, const Factor *f, int kind, int depth, double *to) {
+/* A factor as doubles; rows and elements of a row lie so far apart. */
+static void factor(const Machine *m, const Wave *w, const Operand *o, const Factor *f, int kind, int rows_apart, int apart,
+                   double *to) {
   double table[256];
   if (kind >= E4M3)
     for (uint32_t i = 0; i < 1u << f->bits; i++) table[i] = short_float(i, kind);
-  for (int i = 0; i < m->lanes; i++) {
-    uint32_t words[17] = {0};
-    for (int k = 0; k < f->elements * f->bits / 32; k++) words[k] = word_at(w, o, k, i);
-    for (int e = 0; e < f->elements; e++) {
+  int n = m->lanes;
+  for (int e = 0; e < f->elements; e++) {
+    uint32_t raw[LANES], high[LANES];
+    double values[LANES];
+    fetch_field(w, o, kind == F64 ? 2 * e : e, kind == F64 ? 32 : f->bits, n, raw);
+    switch (kind) {
+    case F16:
+      for (int i = 0; i < n; i++) values[i] = half_value((uint16_t)raw[i]);
+      break;
+    case BF16:
+      for (int i = 0; i < n; i++) values[i] = bits_u32_f32(raw[i] << 16);
+      break;
+    case F32:
+      for (int i = 0; i < n; i++) values[i] = bits_u32_f32(raw[i]);
+      break;
+    case F64:
+      fetch_word(w, o, 2 * e + 1, n, high);
+      for (int i = 0; i < n; i++) values[i] = bits_u64_f64(raw[i] | (uint64_t)high[i] << 32);
+      break;
+    case I8:
+      for (int i = 0; i < n; i++) values[i] = (int8_t)raw[i];
+      break;
+    case U8:
+      for (int i = 0; i < n; i++) values[i] = (uint8_t)raw[i];
+      break;
+    default:
+      for (int i = 0; i < n; i++) values[i] = table[raw[i]];
+    }
+    for (int i = 0; i < n; i++) {
       const uint8_t *place = f->places + 2 * (i * f->elements + e);
-      double value;
-      switch (kind) {
-      case F16: value = half_value(((const uint16_t *)words)[e]); break;
-      case BF16: value = bits_u32_f32((uint32_t)((const uint16_t *)words)[e] << 16); break;
-      case F32: value = bits_u32_f32(words[e]); break;
-      case F64: value = bits_u64_f64(words[2 * e] | (uint64_t)words[2 * e + 1] << 32); break;
-      case I8: value = ((const int8_t *)words)[e]; break;
-      case U8: value = ((const uint8_t *)words)[e]; break;
-      default: value = table[field_of(words, e, f->bits)];
-      }
-      to[place[0] * depth + place[1]] = value;
+      to[place[0] * rows_apart + place[1] * apart] = values[i];
     }
   }
 }
 
 /* Multiply by powers of two: byte of lane `row + rows * block` is the exponent plus 127 of a block of a row. */
-static void scale_factor(const Machine *m, const Wave *w, const Operand *o, const Shape *s, int byte, double *to) {
+static void scale_factor(const Machine *m, const Wave *w, const Operand *o, const Shape *s, int byte, int rows_apart, int apart,
+                         double *to) {
   for (int i = 0; i < m->lanes; i++) {
     uint32_t power = word_at(w, o, 0, i) >> (8 * byte) & 0xFF;
     double by = power == 0xFF ? __builtin_nan("") : scale_f64(1, (int32_t)power - 127);
-    double *first = to + i % s->rows * s->k + i / s->rows * s->block;
-    for (int k = 0; k < s->block; k++) first[k] *= by;
+    double *first = to + i % s->rows * rows_apart + i / s->rows * s->block * apart;
+    for (int k = 0; k < s->block; k++) first[k * apart] *= by;
+  }
+}
+
+/* Products of rows of one factor and columns of the other, each summed over k in its order. */
+static inline __attribute__((always_inline)) void sum_products(const double *a, const double *b, int rows, int depth, double *d) {
+  for (int i = 0; i < rows; i++) {
+    double sum[32] = {0};
+    for (int k = 0; k < depth; k++) {
+      double left = a[i * depth + k];
+      for (int j = 0; j < rows; j++) sum[j] += left * b[k * rows + j];
+    }
+    for (int j = 0; j < rows; j++) d[i * rows + j] = sum[j];
   }
 }
 
 static void run_matrix(Machine *m, Wave *w, const Instruction *in) {
   const Shape *s = &m->shapes[in->what];
-  double a[32 * 64], b[32 * 64], d[32 * 32];
-  int rows = s->rows, depth = s->k;
-  factor(m, w, &in->source[0], &s->a, s->a.kind == U8 && in->neg_lo & 1 ? I8 : s->a.kind, depth, a);
-  factor(m, w, &in->source[1], &s->b, s->b.kind == U8 && in->neg_lo & 2 ? I8 : s->b.kind, depth, b);
+  double a[32 * 64], b[64 * 32], d[32 * 32];
+  int rows = s->rows, depth = s->k, n = m->lanes;
+  factor(m, w, &in->source[0], &s->a, s->a.kind == U8 && in->neg_lo & 1 ? I8 : s->a.kind, depth, 1, a);
+  factor(m, w, &in->source[1], &s->b, s->b.kind == U8 && in->neg_lo & 2 ? I8 : s->b.kind, 1, rows, b);
   if (s->block) {
-    scale_factor(m, w, &in->source[3], s, (in->op_sel & 1) + 2 * (in->op_sel_hi & 1), a);
-    scale_factor(m, w, &in->source[4], s, (in->op_sel >> 1 & 1) + (in->op_sel_hi & 2), b);
+    scale_factor(m, w, &in->source[3], s, (in->op_sel & 1) + 2 * (in->op_sel_hi & 1), depth, 1, a);
+    scale_factor(m, w, &in->source[4], s, (in->op_sel >> 1 & 1) + (in->op_sel_hi & 2), 1, rows, b);
   }
-  double turned[64 * 32];
-  for (int j = 0; j < rows; j++)
-    for (int k = 0; k < depth; k++) turned[k * rows + j] = b[j * depth + k];
-  for (int i = 0; i < rows; i++) {
-    double sum[32] = {0};
-    for (int k = 0; k < depth; k++) {
-      double left = a[i * depth + k];
-      for (int j = 0; j < rows; j++) sum[j] += left * turned[k * rows + j];
-    }
-    for (int j = 0; j < rows; j++) d[i * rows + j] = sum[j];
-  }
+  if (rows == 16) sum_products(a, b, 16, depth, d);
+  else if (rows == 32) sum_products(a, b, 32, depth, d);
+  else sum_products(a, b, rows, depth, d);
   const Operand *c = &in->source[2], *result = &in->result[0];
+  int constant = c->kind == OF_CONSTANT, wide = s->out == F64;
   uint32_t made[32][LANES];
-  for (int r = 0; r < s->registers; r++)
-    for (int i = 0; i < m->lanes; i++) {
+  for (int r = 0; r < s->registers; r++) {
+    uint32_t words[LANES], high[LANES], *to = made[wide ? 2 * r : r];
+    double total[LANES];
+    fetch_word(w, c, constant ? 0 : wide ? 2 * r : r, n, words);
+    for (int i = 0; i < n; i++) {
       const uint8_t *place = s->places + 2 * (i * s->registers + r);
-      double total = d[place[0] * rows + place[1]];
-      uint32_t word = c->kind == OF_CONSTANT ? (uint32_t)c->value : word_at(w, c, s->out == F64 ? 2 * r : r, i);
-      switch (s->out) {
-      case F32: made[r][i] = bits_f32_u32((float)(total + bits_u32_f32(word))); break;
-      case I32:
-        total += (int32_t)word;
-        if (in->clamp) total = total > 2147483647.0 ? 2147483647.0 : total < -2147483648.0 ? -2147483648.0 : total;
-        made[r][i] = (uint32_t)(int64_t)total;
-        break;
-      case F16: made[r][i] = half_bits(double_to_half(total + half_value((uint16_t)word))); break;
-      case BF16: {
-        uint32_t bits = bits_f32_u32((float)(total + bits_u32_f32(word << 16)));
-        made[r][i] = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16;
-        break;
+      total[i] = d[place[0] * rows + place[1]];
+    }
+    switch (s->out) {
+    case F32:
+      for (int i = 0; i < n; i++) to[i] = bits_f32_u32((float)(total[i] + bits_u32_f32(words[i])));
+      break;
+    case I32:
+      for (int i = 0; i < n; i++) {
+        double sum = total[i] + (int32_t)words[i];
+        if (in->clamp) sum = sum > 2147483647.0 ? 2147483647.0 : sum < -2147483648.0 ? -2147483648.0 : sum;
+        to[i] = (uint32_t)(int64_t)sum;
       }
-      default: {
-        uint64_t wide = word;
-        if (c->kind != OF_CONSTANT) wide |= (uint64_t)word_at(w, c, 2 * r + 1, i) << 32;
-        else wide = c->value;
-        uint64_t bits = bits_f64_u64(total + bits_u64_f64(wide));
-        made[2 * r][i] = (uint32_t)bits, made[2 * r + 1][i] = (uint32_t)(bits >> 32);
+      break;
+    case F16:
+      for (int i = 0; i < n; i++) to[i] = half_bits(double_to_half(total[i] + half_value((uint16_t)words[i])));
+      break;
+    case BF16:
+      for (int i = 0; i < n; i++) {
+        uint32_t bits = bits_f32_u32((float)(total[i] + bits_u32_f32(words[i] << 16)));
+        to[i] = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16;
       }
+      break;
+    default:
+      fetch_word(w, c, constant ? 1 : 2 * r + 1, n, high);
+      for (int i = 0; i < n; i++) {
+        uint64_t bits = bits_f64_u64(total[i] + bits_u64_f64(words[i] | (uint64_t)high[i] << 32));
+        to[i] = (uint32_t)bits, to[i + LANES] = (uint32_t)(bits >> 32);
       }
     }
-  int words = s->out == F64 ? 2 * s->registers : s->registers;
-  for (int r = 0; r < words; r++) {
+  }
+  int count = wide ? 2 * s->registers : s->registers;
+  for (int r = 0; r < count; r++) {
     if (s->out == F16 || s->out == BF16) {
       Operand one = *result;
       one.number += (uint16_t)r;
       uint16_t halves[LANES];
-      for (int i = 0; i < m->lanes; i++) halves[i] = (uint16_t)made[r][i];
+      for (int i = 0; i < n; i++) halves[i] = (uint16_t)made[r][i];
       store_half(m, w, &one, halves, every_lane(m), 0, 0);
     } else {
       store_word(m, w, result, r, made[r], every_lane(m));

@@ -113,10 +113,20 @@ static void begin_twin(const Machine *m, Wave *w, const Launch *l) {
   twin->scc = 1, w->differ[OF_SCALAR][SCC_FLAG] = 1;
 }
 
+/* Where the count would no longer fit, nothing was ever touched. */
+static void pass_barrier(Machine *m) {
+  m->signals = 0;
+  if (++m->barriers >> (32 - COUNTED)) {
+    memset(m->written, 0, m->lds_size * sizeof(Touch));
+    memset(m->read, 0, m->lds_size * sizeof(Touch));
+    m->barriers = 1;
+  }
+}
+
 static int run_group(Machine *m, Wave *waves, const Launch *l, uint64_t group) {
   Fault held = {0};
   m->group = group;
-  m->barriers++, m->signals = 0;
+  pass_barrier(m);
   memset(m->lds, (int)(l->poison & 0xFF), l->lds_size);
   if (m->twin_lds) fill_unwritten(m->twin_lds, l->lds_size);
   m->mark = (uint16_t)(1 + group % (BY_MANY - 1)), m->met = 0;
@@ -143,7 +153,7 @@ static int run_group(Machine *m, Wave *waves, const Launch *l, uint64_t group) {
       return held.code;
     }
     if (ended == l->waves) return 0;
-    m->barriers++, m->signals = 0;
+    pass_barrier(m);
     for (uint32_t i = 0; i < l->waves; i++) {
       if (waves[i].state != WAITS) continue;
       if (ended) {
@@ -180,7 +190,8 @@ __attribute__((visibility("default"))) int argosy_emulate(const Instruction *cod
                launch->lds_size};
   Wave waves[32] = {0}, twins[32] = {0};
   m.lds = take(&room, launch->lds_size);
-  m.shadow = (Shadow *)take(&room, launch->lds_size * sizeof(Shadow));
+  m.written = (Touch *)take(&room, launch->lds_size * sizeof(Touch));
+  m.read = (Touch *)take(&room, launch->lds_size * sizeof(Touch));
   if (launch->looks) m.twin_lds = take(&room, launch->lds_size);
   if (marks) m.writers = marks, m.readers = marks + marked;
   for (uint32_t i = 0; i < launch->waves; i++) {
@@ -192,7 +203,8 @@ __attribute__((visibility("default"))) int argosy_emulate(const Instruction *cod
     waves[i].differ[OF_ACCUMULATOR] = take(&room, launch->accumulators);
     waves[i].differ[OF_SCALAR] = take(&room, SCALARS + 1);
   }
-  memset(m.shadow, 0, launch->lds_size * sizeof(Shadow));
+  memset(m.written, 0, launch->lds_size * sizeof(Touch));
+  memset(m.read, 0, launch->lds_size * sizeof(Touch));
   m.fault = fault;
   fault->code = 0;
   for (uint64_t group = first; group < last; group++) {

@@ -2,39 +2,67 @@
 
    Two waves race where one writes what the other touches with no barrier in between; both may write equal bytes. Atomic
    operations are no race among themselves, and one is with any other access. A wave that took the result of one may
-   know by it that others are done, so that what it touches up to the next barrier is not judged. */
+   know by it that others are done, so that what it touches up to the next barrier is not judged.
 
-static int shadow_store(Machine *m, const Wave *w, uint64_t place, int bytes, const uint8_t *from) {
-  if (m->twins || w->met == m->barriers) return 0;
+   `now` is the count of barriers in its place: a touch less it is small where no barrier was in between. */
+
+enum { RECENT = 1 << COUNTED };
+
+static inline __attribute__((always_inline)) int raced_store(Touch *written, const Touch *read, Touch now, Touch mine,
+                                                             const uint8_t *old, const uint8_t *new, int bytes) {
+  int wrong = 0;
   for (int b = 0; b < bytes; b++) {
-    Shadow *s = &m->shadow[place + b];
-    int changes = m->lds[place + b] != from[b], others = s->written == m->barriers && s->writer != w->number;
-    if ((others && (changes || s->atomic)) || (s->read == m->barriers && s->reader != w->number)) return FAULT_RACE;
-    s->writer = others ? MANY : (uint8_t)w->number;
-    s->written = m->barriers, s->atomic = 0;
+    Touch writer = written[b] - now, reader = read[b] - now;
+    int others = (writer < RECENT) & ((writer & MANY) != mine), changes = old[b] != new[b];
+    wrong |= (others & (changes | (writer >= ATOMIC))) | ((reader < RECENT) & (reader != mine));
+    written[b] = now | (others ? MANY : mine);
   }
-  return 0;
+  return wrong;
+}
+
+static inline __attribute__((always_inline)) int raced_load(const Touch *written, Touch *read, Touch now, Touch mine, int bytes) {
+  int wrong = 0;
+  for (int b = 0; b < bytes; b++) {
+    Touch writer = written[b] - now, reader = read[b] - now;
+    wrong |= (writer < RECENT) & ((writer & MANY) != mine) & (writer != MANY);
+    read[b] = now | ((reader < RECENT) & (reader != mine) ? MANY : mine);
+  }
+  return wrong;
+}
+
+static int shadow_store(Machine *m, const Wave *w, uint64_t place, int bytes, const void *from) {
+  if (m->twins || w->met == m->barriers) return 0;
+  Touch *written = m->written + place, *read = m->read + place, now = m->barriers << COUNTED, mine = (Touch)w->number;
+  const uint8_t *old = m->lds + place;
+  switch (bytes) { /* loops of known lengths become a few wide instructions */
+  case 2: return raced_store(written, read, now, mine, old, from, 2) * FAULT_RACE;
+  case 4: return raced_store(written, read, now, mine, old, from, 4) * FAULT_RACE;
+  case 8: return raced_store(written, read, now, mine, old, from, 8) * FAULT_RACE;
+  case 16: return raced_store(written, read, now, mine, old, from, 16) * FAULT_RACE;
+  default: return raced_store(written, read, now, mine, old, from, bytes) * FAULT_RACE;
+  }
 }
 
 static int shadow_load(Machine *m, const Wave *w, uint64_t place, int bytes) {
   if (m->twins || w->met == m->barriers) return 0;
-  for (int b = 0; b < bytes; b++) {
-    Shadow *s = &m->shadow[place + b];
-    if (s->written == m->barriers && s->writer != w->number && (s->writer != MANY || s->atomic)) return FAULT_RACE;
-    s->reader = s->read == m->barriers && s->reader != w->number ? MANY : (uint8_t)w->number;
-    s->read = m->barriers;
+  Touch *written = m->written + place, *read = m->read + place, now = m->barriers << COUNTED, mine = (Touch)w->number;
+  switch (bytes) {
+  case 2: return raced_load(written, read, now, mine, 2) * FAULT_RACE;
+  case 4: return raced_load(written, read, now, mine, 4) * FAULT_RACE;
+  case 8: return raced_load(written, read, now, mine, 8) * FAULT_RACE;
+  case 16: return raced_load(written, read, now, mine, 16) * FAULT_RACE;
+  default: return raced_load(written, read, now, mine, bytes) * FAULT_RACE;
   }
-  return 0;
 }
 
 static int shadow_atomic(Machine *m, const Wave *w, uint64_t place, int bytes) {
   if (m->twins || w->met == m->barriers) return 0;
+  Touch now = m->barriers << COUNTED, mine = (Touch)w->number;
   for (int b = 0; b < bytes; b++) {
-    Shadow *s = &m->shadow[place + b];
-    int before = s->written == m->barriers, others = before && s->writer != w->number;
-    if ((others && !s->atomic) || (s->read == m->barriers && s->reader != w->number)) return FAULT_RACE;
-    s->writer = others ? MANY : (uint8_t)w->number;
-    s->written = m->barriers, s->atomic = !before || s->atomic;
+    Touch writer = m->written[place + b] - now, reader = m->read[place + b] - now;
+    int before = writer < RECENT, others = before && (writer & MANY) != mine, atomic = writer >= ATOMIC;
+    if ((others && !atomic) || (reader < RECENT && reader != mine)) return FAULT_RACE;
+    m->written[place + b] = now | (others ? MANY : mine) | (!before || atomic ? ATOMIC : 0);
   }
   return 0;
 }
