@@ -25,11 +25,13 @@ def high(words: Words) -> NDArray[np.uint16]:
 
 def in_low(value: Any, old: Any = 0) -> Words:
     """16 bits in the low half, with the other one of what was there."""
-    return np.ascontiguousarray(value).view(np.uint16).astype(np.uint32) | (np.uint32(0xFFFF0000) & old)
+    made: Words = np.ascontiguousarray(value).view(np.uint16) | (np.asarray(old, np.uint32) & np.uint32(0xFFFF0000))
+    return made
 
 
 def in_high(value: Any, old: Words) -> Words:
-    return np.ascontiguousarray(value).view(np.uint16).astype(np.uint32) << 16 | (old & np.uint32(0xFFFF))
+    made: Words = (np.ascontiguousarray(value).view(np.uint16).astype(np.uint32) << np.uint32(16)) | low(old)
+    return made
 
 
 def half(bits: NDArray[np.uint16]) -> NDArray[np.float16]:
