@@ -19,6 +19,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from benchmarks.cpu.budgets import cpu_rows
+from benchmarks.emulation_budgets import emulation_rows
 from benchmarks.fresh_process import RUNS, measured, median_seconds
 from benchmarks.gpu_budgets import gpu_rows
 
@@ -150,7 +151,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--sizes", type=int, nargs="+", default=[5000, 10000, 20000, 50000], help="nodes")
     parser.add_argument("--skip-memory", action="store_true", help="leave out the memory cases, which write 1 GB")
     parser.add_argument("--only-cpu", action="store_true", help="only what the CPU target costs")
-    parser.add_argument("--only-gpu", action="store_true", help="only what compiling for GPUs costs")
+    parser.add_argument("--only-gpu", action="store_true", help="only what compiling for GPUs and emulating them costs")
     options = parser.parse_args(argv)
     steps: list[Callable[[Path], list[tuple[str, str, str]]]] = [
         lambda folder: time_rows(folder, options.sizes, options.runs),
@@ -163,7 +164,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not options.only_gpu:
         steps.append(lambda folder: cpu_rows(folder, options.runs))
     if not options.only_cpu:
-        steps.append(lambda folder: gpu_rows(folder, options.runs))
+        steps += [lambda folder: gpu_rows(folder, options.runs), lambda folder: emulation_rows(folder, options.runs)]
     with tempfile.TemporaryDirectory() as name:
         rows = [("yardstick: 20 million additions in Python", f"{median_seconds(YARDSTICK):.2f} CPU s", "")]
         for step in steps:

@@ -33,29 +33,28 @@ static inline void load_bytes(uint32_t *to, const void *from, int bytes) {
   }
 }
 
-/* What a lane stores, and what becomes of what it loads. */
-static inline void gather(const Wave *w, const Instruction *in, const Operand *data, int lane, uint32_t *to) {
-  if (in->bytes >= 4) {
-    for (int k = 0; k < in->bytes / 4; k++) to[k] = word_at(w, data, k, lane);
-  } else {
-    uint32_t value = word_at(w, data, 0, lane);
-    to[0] = in->half == 2 || data->high ? value >> 16 : value;
-  }
+/* What lanes store, by words; words[k][i] is word k of lane i. */
+static void gather(const Wave *w, const Instruction *in, const Operand *data, int n, uint32_t (*words)[LANES]) {
+  for (int k = 0; k < (in->bytes + 3) / 4; k++) fetch_word(w, data, k, n, words[k]);
+  if (in->bytes < 4 && (in->half == 2 || data->high))
+    for (int i = 0; i < n; i++) words[0][i] >>= 16;
 }
 
-static inline void scatter(Wave *w, const Instruction *in, const Operand *data, int lane, const uint32_t *from) {
-  uint32_t(*file)[LANES] = data->kind == OF_VECTOR ? w->vectors : w->accumulators;
+/* What becomes of what lanes have loaded. */
+static void scatter(Wave *w, const Instruction *in, const Operand *data, uint64_t mask, int n, uint32_t (*words)[LANES]) {
+  uint32_t(*rows)[LANES] = (data->kind == OF_VECTOR ? w->vectors : w->accumulators) + data->number;
   if (in->bytes >= 4) {
-    for (int k = 0; k < in->bytes / 4; k++) file[data->number + k][lane] = from[k];
+    for (int k = 0; k < in->bytes / 4; k++)
+      for (int i = 0; i < n; i++) rows[k][i] = mask >> i & 1 ? words[k][i] : rows[k][i];
     return;
   }
-  uint32_t value = in->bytes == 1 ? from[0] & 0xFF : from[0] & 0xFFFF;
-  if (in->is_signed) value = in->bytes == 1 ? (uint32_t)(int8_t)value : (uint32_t)(int16_t)value;
-  uint32_t *place = &file[data->number][lane];
-  if (in->half || data->high)
-    *place = in->half == 2 || data->high ? (*place & 0xFFFF) | value << 16 : (*place & 0xFFFF0000u) | (value & 0xFFFF);
-  else
-    *place = value;
+  int high = in->half == 2 || data->high, part = in->half || data->high, spare = 32 - 8 * in->bytes;
+  uint32_t kept = !part ? 0 : high ? 0xFFFF : 0xFFFF0000;
+  for (int i = 0; i < n; i++) {
+    uint32_t value = in->is_signed ? (uint32_t)((int32_t)(words[0][i] << spare) >> spare) : words[0][i];
+    if (part) value = high ? value << 16 : value & 0xFFFF;
+    rows[0][i] = mask >> i & 1 ? (rows[0][i] & kept) | value : rows[0][i];
+  }
 }
 
 static int run_scalar_load(Machine *m, Wave *w, const Instruction *in) {
@@ -175,19 +174,18 @@ static int into_local(Machine *m, Wave *w, const Instruction *in, int lane, uint
 }
 
 /* Lanes exchange elements of what they loaded, as a table says. */
-static int exchange(Machine *m, Wave *w, const Instruction *in, const Operand *data, uint32_t (*loaded)[4]) {
+static int exchange(Machine *m, Wave *w, const Instruction *in, const Operand *data, uint32_t (*loaded)[LANES]) {
   const Factor *table = &m->shapes[in->what - 1].a;
   if (active(m, w) != every_lane(m)) return fail(m, FAULT_LANES, w, 0, 0, 0);
-  for (int i = 0; i < m->lanes; i++) {
-    uint32_t words[4] = {0};
+  uint32_t words[4][LANES] = {0};
+  for (int i = 0; i < m->lanes; i++)
     for (int e = 0; e < table->elements; e++) {
       const uint8_t *from = table->places + 2 * (i * table->elements + e);
       int source = from[1] * table->bits, target = e * table->bits;
-      uint32_t element = loaded[from[0]][source >> 5] >> (source & 31) & ((1u << table->bits) - 1);
-      words[target >> 5] |= element << (target & 31);
+      uint32_t element = loaded[source >> 5][from[0]] >> (source & 31) & ((1u << table->bits) - 1);
+      words[target >> 5][i] |= element << (target & 31);
     }
-    scatter(w, in, data, i, words);
-  }
+  scatter(w, in, data, every_lane(m), m->lanes, words);
   return 0;
 }
 
@@ -207,27 +205,25 @@ static int run_global(Machine *m, Wave *w, const Instruction *in) {
     addresses[i] = lane_address(w, in, first, base, i);
     if (!inside(m, addresses[i], in->bytes)) return fail(m, FAULT_BOUNDS, w, i, addresses[i], in->bytes);
   }
-  uint32_t loaded[LANES][4];
+  uint32_t words[4][LANES] = {0};
+  if (in->store) gather(w, in, data, m->lanes, words);
   for (int i = 0; i < m->lanes; i++) {
     if (!(mask >> i & 1)) continue;
-    uint32_t *words = loaded[i];
-    words[0] = 0;
+    uint32_t held[4] = {words[0][i], words[1][i], words[2][i], words[3][i]};
     if (in->store) {
-      gather(w, in, data, i, words);
-      if (m->writers && mark_write(m, addresses[i], in->bytes, words)) return fail(m, FAULT_GROUPS, w, i, addresses[i], in->bytes);
-      copy_bytes((void *)addresses[i], words, in->bytes);
+      if (m->writers && mark_write(m, addresses[i], in->bytes, held)) return fail(m, FAULT_GROUPS, w, i, addresses[i], in->bytes);
+      copy_bytes((void *)addresses[i], held, in->bytes);
       continue;
     }
     if (m->writers && mark_read(m, addresses[i], in->bytes)) return fail(m, FAULT_GROUPS, w, i, addresses[i], in->bytes);
-    load_bytes(words, (const void *)addresses[i], in->bytes);
-    if (in->into) {
-      int wrong = into_local(m, w, in, i, words);
-      if (wrong) return wrong;
-    } else if (!in->what) {
-      scatter(w, in, data, i, words);
-    }
+    load_bytes(held, (const void *)addresses[i], in->bytes);
+    int wrong = in->into ? into_local(m, w, in, i, held) : 0;
+    if (wrong) return wrong;
+    for (int k = 0; k < 4; k++) words[k][i] = held[k];
   }
-  return in->what ? exchange(m, w, in, data, loaded) : 0;
+  if (in->what) return exchange(m, w, in, data, words);
+  if (!in->store && !in->into) scatter(w, in, data, mask, m->lanes, words);
+  return 0;
 }
 
 static int run_buffer(Machine *m, Wave *w, const Instruction *in) {
@@ -247,28 +243,26 @@ static int run_buffer(Machine *m, Wave *w, const Instruction *in) {
     if (offsets[i] + in->bytes <= size && !inside(m, start + offsets[i], in->bytes))
       return fail(m, FAULT_BOUNDS, w, i, start + offsets[i], in->bytes);
   }
+  uint32_t words[4][LANES] = {0};
+  if (in->store) gather(w, in, data, m->lanes, words);
   for (int i = 0; i < m->lanes; i++) {
     if (!(mask >> i & 1)) continue;
-    uint32_t words[4] = {0};
+    uint32_t held[4] = {words[0][i], words[1][i], words[2][i], words[3][i]};
+    uint64_t address = start + offsets[i];
     int there = offsets[i] + in->bytes <= size;
     if (in->store) {
       if (!there) continue;
-      gather(w, in, data, i, words);
-      if (m->writers && mark_write(m, start + offsets[i], in->bytes, words))
-        return fail(m, FAULT_GROUPS, w, i, start + offsets[i], in->bytes);
-      copy_bytes((void *)(start + offsets[i]), words, in->bytes);
-    } else {
-      if (there && m->writers && mark_read(m, start + offsets[i], in->bytes))
-        return fail(m, FAULT_GROUPS, w, i, start + offsets[i], in->bytes);
-      if (there) load_bytes(words, (const void *)(start + offsets[i]), in->bytes);
-      if (in->into) {
-        int wrong = into_local(m, w, in, i, words);
-        if (wrong) return wrong;
-      } else {
-        scatter(w, in, data, i, words);
-      }
+      if (m->writers && mark_write(m, address, in->bytes, held)) return fail(m, FAULT_GROUPS, w, i, address, in->bytes);
+      copy_bytes((void *)address, held, in->bytes);
+      continue;
     }
+    if (there && m->writers && mark_read(m, address, in->bytes)) return fail(m, FAULT_GROUPS, w, i, address, in->bytes);
+    if (there) load_bytes(held, (const void *)address, in->bytes);
+    int wrong = in->into ? into_local(m, w, in, i, held) : 0;
+    if (wrong) return wrong;
+    for (int k = 0; k < 4; k++) words[k][i] = held[k];
   }
+  if (!in->store && !in->into) scatter(w, in, data, mask, m->lanes, words);
   return 0;
 }
 
@@ -296,42 +290,57 @@ static int run_local_atomic(Machine *m, Wave *w, const Instruction *in) {
   }
   if (!result) return 0;
   w->met = m->barriers;
-  for (int i = 0; i < m->lanes; i++)
-    if (mask >> i & 1) scatter(w, in, result, i, (const uint32_t *)&old[i]);
+  uint32_t found[4][LANES];
+  for (int i = 0; i < m->lanes; i++) found[0][i] = (uint32_t)old[i], found[1][i] = (uint32_t)(old[i] >> 32);
+  scatter(w, in, result, mask, m->lanes, found);
+  return 0;
+}
+
+/* Lanes that load or store so many bytes each, a number that is known where this is called. */
+static inline __attribute__((always_inline)) int local_lanes(Machine *m, Wave *w, const Instruction *in, const uint32_t *base,
+                                                             uint32_t shift, uint64_t mask, int bytes, uint32_t (*words)[LANES]) {
+  for (int i = 0; i < m->lanes; i++) {
+    if (!(mask >> i & 1) || base[i] == NO_ADDRESS) continue;
+    uint64_t place = base[i] + shift; /* 32 bits: a base may be less than zero */
+    if (place + (uint64_t)bytes > m->lds_size) return fail(m, FAULT_LOCAL, w, i, place, (uint64_t)bytes);
+    uint32_t held[4];
+    if (in->store) {
+      for (int k = 0; k < (bytes + 3) / 4; k++) held[k] = words[k][i];
+      int wrong = shadow_store(m, w, place, bytes, held);
+      if (wrong) return fail(m, wrong, w, i, place, (uint64_t)bytes);
+      copy_bytes(m->lds + place, held, bytes);
+    } else {
+      int wrong = shadow_load(m, w, place, bytes);
+      if (wrong) return fail(m, wrong, w, i, place, (uint64_t)bytes);
+      load_bytes(held, m->lds + place, bytes);
+      for (int k = 0; k < (bytes + 3) / 4; k++) words[k][i] = held[k];
+    }
+  }
   return 0;
 }
 
 static int run_local(Machine *m, Wave *w, const Instruction *in) {
   if (in->atomic) return run_local_atomic(m, w, in);
-  const Operand *address = in->store ? &in->source[0] : &in->source[1];
   uint64_t mask = active(m, w);
   uint32_t base[LANES];
-  fetch_word(w, address, 0, m->lanes, base); /* a result may lie where the address is */
+  fetch_word(w, &in->source[!in->store], 0, m->lanes, base); /* a result may lie where the address is */
   for (int pair = 0; pair <= (in->pairs > 0); pair++) {
     Operand data = in->source[in->store ? 1 + pair : 0];
     if (!in->store) data.number += (uint16_t)(pair * in->bytes / 4);
-    uint32_t shift = (uint32_t)in->offset[pair], loaded[LANES][4];
-    for (int i = 0; i < m->lanes; i++) {
-      if (!(mask >> i & 1)) continue;
-      uint32_t *words = loaded[i];
-      for (int k = 0; k < 4; k++) words[k] = 0;
-      if (base[i] != NO_ADDRESS) {
-        uint64_t place = base[i] + shift; /* 32 bits: a base may be less than zero */
-        if (place + in->bytes > m->lds_size) return fail(m, FAULT_LOCAL, w, i, place, in->bytes);
-        if (in->store) {
-          gather(w, in, &data, i, words);
-          int wrong = shadow_store(m, w, place, in->bytes, words);
-          if (wrong) return fail(m, wrong, w, i, place, in->bytes);
-          copy_bytes(m->lds + place, words, in->bytes);
-        } else {
-          int wrong = shadow_load(m, w, place, in->bytes);
-          if (wrong) return fail(m, wrong, w, i, place, in->bytes);
-          load_bytes(words, m->lds + place, in->bytes);
-        }
-      }
-      if (!in->store && !in->what) scatter(w, in, &data, i, words);
+    uint32_t shift = (uint32_t)in->offset[pair], words[4][LANES] = {0};
+    int wrong;
+    if (in->store) gather(w, in, &data, m->lanes, words);
+    switch (in->bytes) {
+    case 1: wrong = local_lanes(m, w, in, base, shift, mask, 1, words); break;
+    case 2: wrong = local_lanes(m, w, in, base, shift, mask, 2, words); break;
+    case 4: wrong = local_lanes(m, w, in, base, shift, mask, 4, words); break;
+    case 8: wrong = local_lanes(m, w, in, base, shift, mask, 8, words); break;
+    case 12: wrong = local_lanes(m, w, in, base, shift, mask, 12, words); break;
+    default: wrong = local_lanes(m, w, in, base, shift, mask, 16, words);
     }
-    if (in->what) return exchange(m, w, in, &data, loaded);
+    if (wrong) return wrong;
+    if (in->what) return exchange(m, w, in, &data, words);
+    if (!in->store) scatter(w, in, &data, mask, m->lanes, words);
   }
   return 0;
 }
@@ -340,6 +349,8 @@ static int run_private(Machine *m, Wave *w, const Instruction *in) {
   const Operand *data = in->store ? &in->source[1] : &in->source[0];
   const Operand *first = in->store ? &in->source[0] : &in->source[1], *second = &in->source[2];
   uint64_t mask = active(m, w);
+  uint32_t words[4][LANES] = {0};
+  if (in->store) gather(w, in, data, m->lanes, words);
   for (int i = 0; i < m->lanes; i++) {
     if (!(mask >> i & 1)) continue;
     uint32_t place = (uint32_t)in->offset[0];
@@ -347,15 +358,12 @@ static int run_private(Machine *m, Wave *w, const Instruction *in) {
     if (in->sources > 2 && second->kind != OF_NOTHING) place += word_at(w, second, 0, i);
     if ((uint64_t)place + in->bytes > m->private_size) return fail(m, FAULT_PRIVATE, w, i, place, in->bytes);
     uint8_t *memory = w->private_memory + (size_t)i * m->private_size + place;
-    uint32_t words[4] = {0};
-    if (in->store) {
-      gather(w, in, data, i, words);
-      copy_bytes(memory, words, in->bytes);
-    } else {
-      load_bytes(words, memory, in->bytes);
-      scatter(w, in, data, i, words);
-    }
+    uint32_t held[4] = {words[0][i], words[1][i], words[2][i], words[3][i]};
+    if (in->store) copy_bytes(memory, held, in->bytes);
+    else load_bytes(held, memory, in->bytes);
+    for (int k = 0; k < 4; k++) words[k][i] = held[k];
   }
+  if (!in->store) scatter(w, in, data, mask, m->lanes, words);
   return 0;
 }
 

@@ -30,29 +30,17 @@ static inline __attribute__((always_inline)) int raced_load(const Touch *written
   return wrong;
 }
 
-static int shadow_store(Machine *m, const Wave *w, uint64_t place, int bytes, const void *from) {
+/* Where these are called, `bytes` is a known number, and their loops become a few wide instructions. */
+static inline __attribute__((always_inline)) int shadow_store(Machine *m, const Wave *w, uint64_t place, int bytes, const void *from) {
   if (m->twins || w->met == m->barriers) return 0;
-  Touch *written = m->written + place, *read = m->read + place, now = m->barriers << COUNTED, mine = (Touch)w->number;
-  const uint8_t *old = m->lds + place;
-  switch (bytes) { /* loops of known lengths become a few wide instructions */
-  case 2: return raced_store(written, read, now, mine, old, from, 2) * FAULT_RACE;
-  case 4: return raced_store(written, read, now, mine, old, from, 4) * FAULT_RACE;
-  case 8: return raced_store(written, read, now, mine, old, from, 8) * FAULT_RACE;
-  case 16: return raced_store(written, read, now, mine, old, from, 16) * FAULT_RACE;
-  default: return raced_store(written, read, now, mine, old, from, bytes) * FAULT_RACE;
-  }
+  Touch now = m->barriers << COUNTED, mine = (Touch)w->number;
+  return raced_store(m->written + place, m->read + place, now, mine, m->lds + place, from, bytes) * FAULT_RACE;
 }
 
-static int shadow_load(Machine *m, const Wave *w, uint64_t place, int bytes) {
+static inline __attribute__((always_inline)) int shadow_load(Machine *m, const Wave *w, uint64_t place, int bytes) {
   if (m->twins || w->met == m->barriers) return 0;
-  Touch *written = m->written + place, *read = m->read + place, now = m->barriers << COUNTED, mine = (Touch)w->number;
-  switch (bytes) {
-  case 2: return raced_load(written, read, now, mine, 2) * FAULT_RACE;
-  case 4: return raced_load(written, read, now, mine, 4) * FAULT_RACE;
-  case 8: return raced_load(written, read, now, mine, 8) * FAULT_RACE;
-  case 16: return raced_load(written, read, now, mine, 16) * FAULT_RACE;
-  default: return raced_load(written, read, now, mine, bytes) * FAULT_RACE;
-  }
+  Touch now = m->barriers << COUNTED, mine = (Touch)w->number;
+  return raced_load(m->written + place, m->read + place, now, mine, bytes) * FAULT_RACE;
 }
 
 static int shadow_atomic(Machine *m, const Wave *w, uint64_t place, int bytes) {
