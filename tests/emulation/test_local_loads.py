@@ -28,8 +28,22 @@ def shown(data: NDArray[np.uint8], bits: int) -> NDArray[np.uint8]:
     return (fields << np.arange(bits, dtype=np.uint8)).sum(-1, dtype=np.uint8)
 
 
+COLUMNS = (4, 8, 16)
+SLOTS = [
+    ("ubyte", 1, 4, 4, False), ("sbyte", 1, 4, 4, True), ("ushort", 2, 4, 4, False), ("sshort", 2, 4, 4, True),
+    ("dword", 4, 4, 4, False), ("dwordx3", 12, 12, 16, False), ("dwordx4", 16, 16, 16, False),
+]  # fmt: skip
+ADDRESSES = [("b8", 1), ("b32", 4), ("b64", 8), ("b128", 16)]
+NAMES = {
+    *(f"ds_read_b64_tr_b{bits}" for bits in COLUMNS),
+    *(f"{space}_load_{what}" for space in ("ds", "global") for what in ("tr8_b64", "tr16_b128")),
+    *(f"global_load_lds_{size}" for size, *_ in SLOTS),
+    *(f"global_load_async_to_lds_{size}" for size, _ in ADDRESSES),
+}
+
+
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("bits", [4, 8, 16])
+@pytest.mark.parametrize("bits", COLUMNS)
 def test_sixteen_lanes_receive_columns(bits: int, engine: Any) -> None:
     """gfx950: 16 lanes read a matrix of rows of 16 elements, as many as 64 bits hold, and lane i receives column i."""
     data = RANDOM.integers(0, 256, 512, dtype=np.uint8)
@@ -109,11 +123,7 @@ def local_after(engine: Any, lines: list[str], data: NDArray[np.uint8], arch: st
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize(
-    ("size", "read", "written", "slot", "signed"),
-    [("ubyte", 1, 4, 4, False), ("sbyte", 1, 4, 4, True), ("ushort", 2, 4, 4, False), ("sshort", 2, 4, 4, True),
-     ("dword", 4, 4, 4, False), ("dwordx3", 12, 12, 16, False), ("dwordx4", 16, 16, 16, False)],
-)  # fmt: skip
+@pytest.mark.parametrize(("size", "read", "written", "slot", "signed"), SLOTS)
 def test_lanes_load_into_slots(size: str, read: int, written: int, slot: int, signed: bool, engine: Any) -> None:
     """gfx950: from M0 on, an offset further, lanes that are on fill their slots; bytes and shorts are widened."""
     data = RANDOM.integers(0, 256, 64 * 16 + 8, dtype=np.uint8)
@@ -173,7 +183,7 @@ def test_slots_beyond_local_memory_are_found(engine: Any) -> None:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize(("size", "each"), [("b8", 1), ("b32", 4), ("b64", 8), ("b128", 16)])
+@pytest.mark.parametrize(("size", "each"), ADDRESSES)
 def test_lanes_load_to_their_addresses(size: str, each: int, engine: Any) -> None:
     """gfx1250: an offset counts in both memories; lanes whose address there is the largest integer do nothing."""
     data = RANDOM.integers(1, 256, 32 * 16 + 4 * 16, dtype=np.uint8)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,6 +19,7 @@ from tests.emulation.text import ENGINES, kernel_text, run
 TYPES: dict[str, tuple[int, Any]] = {
     "f32": (32, np.float32), "f16": (16, np.float16), "bf16": (16, ml_dtypes.bfloat16), "i8": (8, np.int8),
     "iu8": (8, np.uint8), "fp8": (8, ml_dtypes.float8_e4m3fn), "bf8": (8, ml_dtypes.float8_e5m2),
+    "fp8@fnuz": (8, ml_dtypes.float8_e4m3fnuz), "bf8@fnuz": (8, ml_dtypes.float8_e5m2fnuz),
     "fp6": (6, ml_dtypes.float6_e2m3fn), "bf6": (6, ml_dtypes.float6_e3m2fn), "fp4": (4, ml_dtypes.float4_e2m1fn),
 }  # fmt: skip
 """Bits of a type, and numpy's."""
@@ -104,41 +106,59 @@ def in_lanes(factor: NDArray[Any], bits: int) -> NDArray[np.uint32]:
     return packed(rows, bits)
 
 
+MFMA = {
+    "gfx90a": ["f32_16x16x16f16", "f32_32x32x8f16", "f32_16x16x8bf16", "f32_32x32x4bf16", "f32_16x16x16bf16_1k",
+               "f32_32x32x8bf16_1k", "i32_16x16x16i8", "i32_32x32x8i8", "f32_16x16x4f32", "f32_32x32x2f32"],
+    "gfx942": ["f32_16x16x16_f16", "f32_32x32x8_f16", "f32_16x16x16_bf16", "f32_32x32x8_bf16", "i32_16x16x32_i8",
+               "i32_32x32x16_i8", "f32_16x16x4_f32", "f32_32x32x2_f32", "f32_16x16x32_fp8_fp8", "f32_16x16x32_bf8_fp8",
+               "f32_32x32x16_fp8_bf8", "f32_32x32x16_bf8_bf8"],
+    "gfx950": ["f32_16x16x4_f32", "f32_16x16x32_f16", "f32_32x32x16_f16", "f32_16x16x32_bf16", "f32_32x32x16_bf16",
+               "i32_16x16x64_i8", "i32_32x32x32_i8", "f32_16x16x32_fp8_bf8", "f32_32x32x16_bf8_fp8"],
+}  # fmt: skip
+"""Out, sides, k, and the types of the factors."""
+PARTS = re.compile(r"^([a-z0-9]+)_(\d+)x\d+x(\d+)_?(.*)$")
+
+
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize(
-    ("arch", "side", "k", "kind", "other"),
-    [
-        ("gfx942", 16, 16, "f16", ""),
-        ("gfx942", 32, 8, "f16", ""),
-        ("gfx950", 16, 4, "f32", ""),
-        ("gfx950", 16, 32, "f16", ""),
-        ("gfx950", 32, 16, "f16", ""),
-        ("gfx950", 16, 32, "bf16", ""),
-        ("gfx950", 32, 16, "bf16", ""),
-        ("gfx950", 16, 64, "i8", ""),
-        ("gfx950", 32, 32, "i8", ""),
-        ("gfx950", 16, 32, "fp8", "bf8"),
-        ("gfx950", 32, 16, "bf8", "fp8"),
-    ],
-)
-def test_mfma(arch: str, side: int, k: int, kind: str, other: str, engine: Any) -> None:
+@pytest.mark.parametrize(("arch", "name"), [(arch, name) for arch, names in MFMA.items() for name in names])
+def test_mfma(arch: str, name: str, engine: Any) -> None:
+    out, side, k, kinds = PARTS.match(name).groups()  # type: ignore[union-attr]
+    kind, other = (kinds.removesuffix("_1k").split("_") * 2)[:2]
+    if arch == "gfx942" and kind in ("fp8", "bf8"):
+        kind, other = f"{kind}@fnuz", f"{other}@fnuz"
     random = np.random.default_rng(3)
-    a, b = chosen(kind, (side, k), random), chosen(other or kind, (k, side), random)
-    whole = kind == "i8"
-    c = random.integers(-9, 9, (side, side)).astype(np.int32 if whole else np.float32)
-    name = f"v_mfma_{'i32' if whole else 'f32'}_{side}x{side}x{k}_{kind}{f'_{other}' if other else ''}"
+    a, b = chosen(kind, (int(side), int(k)), random), chosen(other, (int(k), int(side)), random)
+    c = random.integers(-9, 9, (int(side), int(side))).astype(np.int32 if out == "i32" else TYPES[out][1])
     bits = TYPES[kind][0]
-    found = product(name, in_lanes(a, bits), in_lanes(b.T.copy(), bits), with_results(side, c), engine, arch)
+    summands = with_results(int(side), c)
+    found = product(f"v_mfma_{name}", in_lanes(a, bits), in_lanes(b.T.copy(), bits), summands, engine, arch)
     expected = a.astype(np.float64) @ b.astype(np.float64) + c
-    np.testing.assert_array_equal(results_of(side, found, c.dtype), expected)
+    np.testing.assert_array_equal(results_of(int(side), found, c.dtype), expected)
+
+
+DOUBLES = {"gfx90a": "f64_16x16x4f64", "gfx942": "f64_16x16x4_f64"}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(("arch", "name"), list(DOUBLES.items()))
+def test_mfma_of_doubles(arch: str, name: str, engine: Any) -> None:
+    """Registers of a result go through its rows four by four, lanes through columns and those four."""
+    a, b, c = (
+        np.random.default_rng(6).integers(-99, 99, each).astype(np.float64) for each in ((16, 4), (4, 16), (16, 16))
+    )
+    summands = c.reshape(4, 4, 16).transpose(1, 2, 0).reshape(64, 4).copy().view(np.uint32)
+    left, right = (each.reshape(64, 1).copy().view(np.uint32) for each in (a.T, b))
+    found = product(f"v_mfma_{name}", left, right, summands, engine, arch).view(np.float64)
+    np.testing.assert_array_equal(found.reshape(4, 16, 4).transpose(2, 0, 1).reshape(16, 16), a @ b + c)
+
+
+SHORT = [("fp8", "fp8"), ("fp8", "fp4"), ("fp4", "fp4"), ("fp6", "bf6"), ("bf8", "fp6"), ("bf6", "bf8")]
 
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("scaled", [False, True])
 @pytest.mark.parametrize(("side", "k"), [(16, 128), (32, 64)])
-@pytest.mark.parametrize(
-    ("left", "right"), [("fp8", "fp8"), ("fp8", "fp4"), ("fp4", "fp4"), ("fp6", "bf6"), ("bf8", "fp6"), ("bf6", "bf8")]
-)
+@pytest.mark.parametrize(("left", "right"), SHORT)
 def test_mfma_of_short_floats(left: str, right: str, side: int, k: int, scaled: bool, engine: Any) -> None:
     random = np.random.default_rng(4)
     a, b = chosen(left, (side, k), random), chosen(right, (k, side), random)
@@ -175,32 +195,59 @@ def in_half_lanes(factor: NDArray[Any], bits: int) -> NDArray[np.uint32]:
     return packed(rows, bits)
 
 
+def in_wave(factor: NDArray[Any], bits: int, arch: str) -> NDArray[np.uint32]:
+    """A, or the transpose of B: both halves of a wave hold all of it, or its halves along k, or runs of it in turn."""
+    if arch == "gfx1250":
+        return in_half_lanes(factor, bits)
+    k = factor.shape[1]
+    rows = [factor, factor] if arch == "gfx1100" else [factor[:, : k // 2], factor[:, k // 2 :]]
+    return packed(np.concatenate(rows), bits)
+
+
+def rows_in_wave(values: NDArray[Any], arch: str) -> NDArray[Any]:
+    """C or D, its rows in 8 registers of two halves of a wave: every second row, or the upper and the lower ones."""
+    order = (8, 2) if arch == "gfx1100" else (2, 8)
+    parts = values.reshape(*order, 16)
+    return parts.transpose(1, 2, 0).reshape(32, 8) if arch == "gfx1100" else parts.transpose(0, 2, 1).reshape(32, 8)
+
+
+WMMA = {
+    "gfx1100": ["f32_16x16x16_f16", "f32_16x16x16_bf16", "i32_16x16x16_iu8", "f16_16x16x16_f16", "bf16_16x16x16_bf16"],
+    "gfx1201": ["f32_16x16x16_f16", "f32_16x16x16_bf16", "i32_16x16x16_iu8", "f32_16x16x16_fp8_fp8",
+                "f32_16x16x16_fp8_bf8", "f32_16x16x16_bf8_fp8", "f32_16x16x16_bf8_bf8"],
+    "gfx1250": ["f32_16x16x4_f32", "f32_16x16x32_f16", "f32_16x16x32_bf16", "i32_16x16x64_iu8", "f32_16x16x64_fp8_bf8",
+                "f32_16x16x128_bf8_fp8"],
+}  # fmt: skip
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize(
-    ("k", "kind", "other", "signs"),
+    ("arch", "name", "signs"),
     [
-        (4, "f32", "", ""),
-        (32, "f16", "", ""),
-        (32, "bf16", "", ""),
-        (64, "iu8", "", ""),
-        (64, "i8", "", " neg_lo:[1,1,0]"),
-        (64, "fp8", "bf8", ""),
-        (128, "bf8", "fp8", ""),
+        (arch, name, signs)
+        for arch, names in WMMA.items()
+        for name in names
+        for signs in (("", " neg_lo:[1,0,0]", " neg_lo:[1,1,0]") if "iu8" in name else ("",))
     ],
 )
-def test_wmma(k: int, kind: str, other: str, signs: str, engine: Any) -> None:
-    random = np.random.default_rng(5)
-    a, b = chosen(kind, (16, k), random), chosen(other or kind, (k, 16), random)
-    whole = kind in ("i8", "iu8")
-    c = random.integers(-9, 9, (16, 16)).astype(np.int32 if whole else np.float32)
-    types = "iu8" if whole else f"{kind}_{other}" if other else kind
+def test_wmma(arch: str, name: str, signs: str, engine: Any) -> None:
+    out, _, length, kinds = PARTS.match(name).groups()  # type: ignore[union-attr]
+    k, random = int(length), np.random.default_rng(5)
+    kind, other = (kinds.split("_") * 2)[:2]
+    if kind == "iu8":
+        kind, other = ("i8" if "[1," in signs else "iu8"), ("i8" if ",1,0]" in signs else "iu8")
+    a, b = chosen(kind, (16, k), random), chosen(other, (k, 16), random)
+    c = random.integers(-9, 9, (16, 16)).astype(np.int32 if out == "i32" else TYPES[out][1])
+    held = rows_in_wave(c, arch).copy()
+    kept = np.uint32(0xABCD0000) if c.itemsize == 2 else np.uint32(0)  # results of 16 bits leave the others
+    summands = held.view(f"u{c.itemsize}").astype(np.uint32) | kept
     bits = TYPES[kind][0]
-    # Lane j and 16 lanes on hold column j: rows 0 to 7, and 8 to 15.
-    summands = c.reshape(2, 8, 16).transpose(0, 2, 1).reshape(32, 8).copy().view(np.uint32)
-    name = f"v_wmma_{'i32' if whole else 'f32'}_16x16x{k}_{types}"
-    found = product(name, in_half_lanes(a, bits), in_half_lanes(b.T.copy(), bits), summands, engine, "gfx1250", signs)
-    made = found.view(c.dtype).reshape(2, 16, 8).transpose(0, 2, 1).reshape(16, 16)
-    np.testing.assert_array_equal(made, a.astype(np.float64) @ b.astype(np.float64) + c)
+    found = product(
+        f"v_wmma_{name}", in_wave(a, bits, arch), in_wave(b.T.copy(), bits, arch), summands, engine, arch, signs
+    )
+    exact = (a.astype(np.float64) @ b.astype(np.float64) + c.astype(np.float64)).astype(c.dtype)
+    expected = rows_in_wave(exact, arch).copy().view(f"u{c.itemsize}").astype(np.uint32) | kept
+    np.testing.assert_array_equal(found, expected)
 
 
 @pytest.mark.parametrize(

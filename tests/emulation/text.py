@@ -32,6 +32,7 @@ test:
 \t\t.amdhsa_system_sgpr_workgroup_id_x 1
 {registers}
 \t\t.amdhsa_group_segment_fixed_size {local}
+\t\t.amdhsa_private_segment_fixed_size 64
 \t.end_amdhsa_kernel
 \t.amdgpu_metadata
     .wavefront_size: {lanes}

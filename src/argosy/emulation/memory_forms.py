@@ -8,7 +8,17 @@ from typing import Final, Literal
 
 from argosy.emulation.exchanges import Exchange
 
-__all__ = ["M0_ADDRESS", "IntoLocal", "MemoryForm", "Space", "find_memory_form"]
+__all__ = [
+    "ATOMICS",
+    "EXCHANGES",
+    "LOCAL_ATOMICS",
+    "M0_ADDRESS",
+    "SIZES",
+    "IntoLocal",
+    "MemoryForm",
+    "Space",
+    "find_memory_form",
+]
 
 Space = Literal["global", "buffer", "scratch", "lds", "scalar"]
 IntoLocal = Literal["", "m0", "lanes"]
@@ -19,7 +29,7 @@ _SPACES: Final[dict[str, Space]] = {
     "global": "global", "flat": "global", "buffer": "buffer", "scratch": "scratch", "ds": "lds", "s": "scalar",
     "s_buffer": "scalar",
 }  # fmt: skip
-_SIZES: Final = {
+SIZES: Final = {
     "dword": 32, "dwordx2": 64, "dwordx3": 96, "dwordx4": 128, "dwordx8": 256, "dwordx16": 512,
     "byte": 8, "short": 16, "ubyte": 8, "sbyte": 8, "ushort": 16, "sshort": 16,
     "b8": 8, "b16": 16, "b32": 32, "b64": 64, "b96": 96, "b128": 128, "b256": 256, "b512": 512,
@@ -34,7 +44,7 @@ _PLAIN: Final = re.compile(
 _INTO_LOCAL: Final = re.compile(
     r"^global_load_(?:lds_(?P<wave>dword(?:x[34])?|[us]byte|[us]short)|async_to_lds_(?P<lanes>b(?:8|32|64|128)))$"
 )
-_EXCHANGES: Final[dict[str, tuple[Space, int, Exchange]]] = {
+EXCHANGES: Final[dict[str, tuple[Space, int, Exchange]]] = {
     "ds_read_b64_tr_b4": ("lds", 64, Exchange("columns", 4)),
     "ds_read_b64_tr_b8": ("lds", 64, Exchange("columns", 8)),
     "ds_read_b64_tr_b16": ("lds", 64, Exchange("columns", 16)),
@@ -43,13 +53,19 @@ _EXCHANGES: Final[dict[str, tuple[Space, int, Exchange]]] = {
     "global_load_tr8_b64": ("global", 64, Exchange("halves", 8)),
     "global_load_tr16_b128": ("global", 128, Exchange("squares", 16)),
 }
+ATOMICS: Final = (
+    "add", "sub", "smin", "smax", "umin", "umax", "min", "max", "and", "or", "xor", "swap", "cmpswap", "inc", "dec",
+    "pk_add", "min_num", "max_num",
+)  # fmt: skip
+LOCAL_ATOMICS: Final = (
+    "add", "sub", "min", "max", "and", "or", "xor", "inc", "dec", "wrxchg", "cmpst", "storexchg", "cmpstore",
+)  # fmt: skip
+"""What atomic operations on global and on local memory are called."""
 _ATOMIC: Final = re.compile(
-    r"^(?P<space>global|flat|buffer)_atomic_(?P<what>add|sub|smin|smax|umin|umax|min|max|and|or|xor|swap|cmpswap|inc|dec|"
-    r"pk_add|min_num|max_num|csub|cond_sub)(?:_(?P<kind>u32|i32|u64|i64|f32|f64|f16|bf16|b32|b64|x2))?$"
+    rf"^(?P<space>global|flat|buffer)_atomic_(?P<what>{'|'.join(ATOMICS)})"
+    r"(?:_(?P<kind>u32|i32|u64|i64|f32|f64|f16|bf16|b32|b64|x2))?$"
 )
-_LOCAL_ATOMIC: Final = re.compile(
-    r"^ds_(?P<what>add|sub|min|max|and|or|xor|inc|dec|wrxchg|cmpst|storexchg|cmpstore)(?P<back>_rtn)?_(?P<kind>[uifb]\d+)$"
-)
+_LOCAL_ATOMIC: Final = re.compile(rf"^ds_(?P<what>{'|'.join(LOCAL_ATOMICS)})(?P<back>_rtn)?_(?P<kind>[uifb]\d+)$")
 _ATOMIC_NAMES: Final = {
     "smin": "min", "umin": "min", "smax": "max", "umax": "max", "min_num": "min", "max_num": "max",
     "wrxchg": "swap", "storexchg": "swap", "cmpst": "cmpswap", "cmpstore": "cmpswap",
@@ -82,22 +98,22 @@ class MemoryForm:
 
 def find_memory_form(name: str) -> MemoryForm | None:
     """The access that an instruction of that plain name makes; None for what is no access."""
-    if name in _EXCHANGES:
-        space, bits, exchange = _EXCHANGES[name]
+    if name in EXCHANGES:
+        space, bits, exchange = EXCHANGES[name]
         return MemoryForm(space, False, bits, exchange=exchange)
     local_load = _INTO_LOCAL.match(name)
     if local_load:
         size = local_load["wave"] or local_load["lanes"]
-        return MemoryForm("global", False, _SIZES[size], size in _SIGNED, into="m0" if local_load["wave"] else "lanes")
+        return MemoryForm("global", False, SIZES[size], size in _SIGNED, into="m0" if local_load["wave"] else "lanes")
     plain = _PLAIN.match(name)
-    if plain and plain["size"] in _SIZES:
+    if plain and plain["size"] in SIZES:
         half = plain["before"] or plain["after"] or ""
         two = (plain["two"] or "").strip("_")
         pairs = 0 if not two else 64 if "64" in two else 1
         return MemoryForm(
             _SPACES[plain["space"]],
             plain["way"] in ("store", "write"),
-            _SIZES[plain["size"]],
+            SIZES[plain["size"]],
             plain["size"] in _SIGNED,
             "high" if "hi" in half else "low" if half else "",
             pairs,

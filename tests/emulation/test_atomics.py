@@ -1,4 +1,4 @@
-"""Atomic operations on local memory, and which wave signals a barrier first, against numpy and Python's integers."""
+"""Atomic operations on local and global memory, and which wave signals a barrier first, against numpy."""
 
 from __future__ import annotations
 
@@ -22,6 +22,8 @@ COMMUTATIVE: dict[str, np.ufunc] = {
     "xor": np.bitwise_xor,
 }
 KINDS = {"add": "u", "sub": "u", "min": "iu", "max": "iu", "and": "b", "or": "b", "xor": "b"}
+NAMED = [(what, f"{sign}{bits}") for what, signs in KINDS.items() for sign in signs for bits in (32, 64)]
+NAMES = {f"ds_{what}_{kind}" for what, kind in NAMED}
 WORDS: dict[str, Any] = {
     "u32": np.uint32, "i32": np.int32, "b32": np.uint32, "u64": np.uint64, "i64": np.int64, "b64": np.uint64,
 }  # fmt: skip
@@ -67,9 +69,7 @@ def _numbers(kind: str, shape: tuple[int, ...]) -> Any:
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("arch", ["gfx942", "gfx1201"])
-@pytest.mark.parametrize(
-    ("what", "kind"), [(what, f"{sign}{bits}") for what, signs in KINDS.items() for sign in signs for bits in (32, 64)]
-)
+@pytest.mark.parametrize(("what", "kind"), NAMED)
 def test_all_lanes_change_a_few_places(what: str, kind: str, arch: str, engine: Any) -> None:
     """Sixteen lanes of 64, or 32, at a place each; one lane of three is off."""
     lanes, bits = 64 if arch == "gfx942" else 32, int(kind[1:])
@@ -95,41 +95,100 @@ def test_all_lanes_change_a_few_places(what: str, kind: str, arch: str, engine: 
     np.testing.assert_array_equal(found, expected)
 
 
-SINGLE: dict[str, Callable[[int, int, int], int]] = {
-    "add_rtn_u": lambda old, given, _: old + given,
-    "sub_rtn_u": lambda old, given, _: old - given,
-    "inc_rtn_u": lambda old, most, _: 0 if old >= most else old + 1,
-    "dec_rtn_u": lambda old, most, _: most if old == 0 or old > most else old - 1,
-    "wrxchg_rtn_b": lambda _, given, __: given,
-    "cmpst_rtn_b": lambda old, expected, new: new if old == expected else old,
-    "storexchg_rtn_b": lambda _, given, __: given,
-    "cmpstore_rtn_b": lambda old, new, expected: new if old == expected else old,
+def _of_two(function: np.ufunc) -> Callable[[Any, Any, Any], Any]:
+    return lambda old, given, _: function(old, given)
+
+
+CHANGES: dict[str, Callable[[Any, Any, Any], Any]] = {
+    **{what: _of_two(function) for what, function in COMMUTATIVE.items()},
+    "inc": lambda old, most, _: np.where(old >= most, 0, old + 1),
+    "dec": lambda old, most, _: np.where((old == 0) | (old > most), most, old - 1),
+    "swap": lambda _, given, __: given,
+    "cmpswap": lambda old, new, expected: np.where(old == expected, new, old),
 }
+"""From what is there and one or two operands to what is there afterwards."""
+LOCAL_NAMES = {
+    "gfx942": {"add_rtn_u": "add", "sub_rtn_u": "sub", "inc_rtn_u": "inc", "dec_rtn_u": "dec", "wrxchg_rtn_b": "swap",
+               "cmpst_rtn_b": "cmpswap"},
+    "gfx1201": {"min_rtn_i": "min", "max_rtn_u": "max", "and_rtn_b": "and", "or_rtn_b": "or", "xor_rtn_b": "xor",
+                "storexchg_rtn_b": "swap", "cmpstore_rtn_b": "cmpswap"},
+}  # fmt: skip
+SINGLE = {
+    f"ds_{name}{bits}": (arch, f"{name[-1]}{bits}", what)
+    for arch, names in LOCAL_NAMES.items()
+    for name, what in names.items()
+    for bits in (32, 64)
+}
+for _space in ("global", "flat"):
+    for _bits, _end in ((32, ""), (64, "_x2")):
+        for _what in ("add", "sub", "and", "or", "xor", "inc", "dec", "swap", "cmpswap"):
+            SINGLE[f"{_space}_atomic_{_what}{_end}"] = ("gfx942", f"u{_bits}", _what)
+            _kind = f"{'b' if _what in ('and', 'or', 'xor', 'swap', 'cmpswap') else 'u'}{_bits}"
+            SINGLE[f"{_space}_atomic_{_what}_{_kind}"] = ("gfx1201", _kind, _what)
+        for _what in ("min", "max"):
+            for _sign, _word in (("i", "s"), ("u", "u")):
+                SINGLE[f"{_space}_atomic_{_word}{_what}{_end}"] = ("gfx942", f"{_sign}{_bits}", _what)
+                SINGLE[f"{_space}_atomic_{_what}_{_sign}{_bits}"] = ("gfx1201", f"{_sign}{_bits}", _what)
+    for _name, _kind in (("add_f32", "f32"), ("pk_add_f16", "f16"), ("add_f64", "f64"), ("min_f64", "f64"),
+                         ("max_f64", "f64")):  # fmt: skip
+        SINGLE[f"{_space}_atomic_{_name}"] = ("gfx942", _kind, _name.removeprefix("pk_")[:3])
+    for _what in ("min", "max"):
+        SINGLE[f"{_space}_atomic_{_what}_num_f32"] = ("gfx1201", "f32", _what)
+"""By name: the arch, the type, and what is done."""
+NAMES |= set(SINGLE)
+
+
+def _order(name: str, bits: int) -> tuple[list[str], str]:
+    """Lines before an operation, and its data: v6 on, and of a comparison what is expected in v8 on too."""
+    if "cmp" not in name:
+        return [], _register(6, bits)
+    if name.startswith("ds_"):  # of the older name, what is expected comes first
+        first, second = (8, 6) if "cmpst_" in name else (6, 8)
+        return [], f"{_register(first, bits)}, {_register(second, bits)}"
+    return ([] if bits == 64 else ["v_mov_b32_e32 v7, v8"]), f"v[6:{7 if bits == 32 else 9}]"
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("bits", [32, 64])
-@pytest.mark.parametrize("what", list(SINGLE))
-def test_what_was_there_is_given_back(what: str, bits: int, engine: Any) -> None:
+@pytest.mark.parametrize("name", list(SINGLE))
+def test_what_was_there_is_given_back(name: str, engine: Any) -> None:
     """Each lane at its place; of a comparison, half of the lanes find what they expect."""
-    arch = "gfx942" if "wrxchg" in what or "cmpst_" in what else "gfx1201"
-    lanes = 64 if arch == "gfx942" else 32
-    numbers = _numbers(f"u{bits}", (3, lanes))
-    numbers[1 if "cmpst_" in what else 2, ::2] = numbers[0, ::2]
-    data = ", ".join(_register(each, bits) for each in ((6, 8) if "cmpst" in what else (6,)))
+    arch, kind, what = SINGLE[name]
+    lanes, bits = 64 if arch == "gfx942" else 32, max(32, int(kind[1:]))
+    if kind[0] == "f":
+        count = lanes * bits // int(kind[1:])
+        numbers = np.random.default_rng(6).standard_normal((3, count)).astype(f"f{int(kind[1:]) // 8}")
+    else:
+        numbers = _numbers(kind, (3, lanes))
+        numbers[2, ::2] = numbers[0, ::2]
+    before, data = _order(name, bits)
+    back = "" if name.startswith("ds_") else "sc0" if arch == "gfx942" else "th:TH_ATOMIC_RETURN"
+    load = "dword" + "x2" * (bits == 64) if arch == "gfx942" else f"b{bits}"
+    room = lanes * bits // 8
+    if name.startswith("ds_"):
+        put = f"{_words(arch, 'ds_write')}_b{bits} v2, {_register(4, bits)}"
+        place, take = "v2", f"{_words(arch, 'ds_read')}_b{bits} {_register(12, bits)}, v2"
+    else:
+        put, take = _stored(arch, bits, 4, 1), f"global_load_{load} {_register(12, bits)}, v2, s[6:7] offset:{room}"
+        place = "v2"
+        before += [f"v_add_{'nc_' * (lanes == 32)}u32_e32 v3, {room}, v2"]
+        if name.startswith("flat"):
+            mad, carry = ("v_mad_u64_u32", "s[12:13]") if arch == "gfx942" else ("v_mad_co_u64_u32", "s12")
+            before += ["v_mov_b32_e32 v20, s6", "v_mov_b32_e32 v21, s7", f"{mad} v[20:21], {carry}, v3, 1, v[20:21]"]
+            place = "v[20:21]"
+        else:
+            place, data = "v3", f"{data}, s[6:7]"
     body = [
         *_rows(arch, bits, 3),
-        f"{_words(arch, 'ds_write')}_b{bits} v2, {_register(4, bits)}",
-        f"ds_{what}{bits} {_register(10, bits)}, v2, {data}",
-        f"{_words(arch, 'ds_read')}_b{bits} {_register(12, bits)}, v2",
+        put,
+        *before,
+        f"{name} {_register(10, bits)}, {place}, {data} {back}",
+        take,
         _stored(arch, bits, 10, 0),
         _stored(arch, bits, 12, 1),
     ]
-    room = lanes * bits // 8
     found = run(body, engine, numbers, 2 * room, arch=arch, local=room, looks=True).view(numbers.dtype)
-    expected = [SINGLE[what](*map(int, column)) & ((1 << bits) - 1) for column in numbers.T]
-    np.testing.assert_array_equal(found[:lanes], numbers[0])
-    np.testing.assert_array_equal(found[lanes:], np.array(expected, numbers.dtype))
+    np.testing.assert_array_equal(found[: len(numbers[0])], numbers[0])
+    np.testing.assert_array_equal(found[len(numbers[0]) :], CHANGES[what](*numbers))
 
 
 @pytest.mark.parametrize("engine", ENGINES)
