@@ -33,7 +33,7 @@ _PLAIN = {"mix": "f32", "high": "f16", "pf16": "f16", "pf32": "f32", "pu16": "u1
 
 
 def values(kind: str, seed: int, count: int = 400) -> NDArray[Any]:
-    """Edges of a type and arbitrary patterns of its bits."""
+    """Edges of a type, usual numbers and arbitrary patterns of its bits."""
     random = np.random.default_rng(seed)
     if kind in ("mask", "scc"):
         return random.random(count) < 0.5
@@ -45,8 +45,11 @@ def values(kind: str, seed: int, count: int = 400) -> NDArray[Any]:
         return np.where(random.random(count) < 0.5, random.choice(edges, count), patterns).view(TYPES[kind])
     form, raw = FORMS[kind]
     patterns = random.integers(0, np.iinfo(raw).max, count, dtype=raw, endpoint=True).view(form)
+    usual = random.standard_normal(count) * 2.0 ** random.integers(-20, 20, count)
     with np.errstate(over="ignore"):
-        return np.where(random.random(count) < 0.5, random.choice(_EDGES, count).astype(form), patterns).astype(form)
+        sorts = [each.astype(form) for each in (random.choice(_EDGES, count), usual)]
+    chosen = random.random(count)
+    return np.select([chosen < 0.4, chosen < 0.7], sorts, patterns).astype(form)
 
 
 def sources_of(name: str, count: int = 400) -> list[NDArray[Any]]:
@@ -56,7 +59,10 @@ def sources_of(name: str, count: int = 400) -> list[NDArray[Any]]:
 
 
 def agree(name: str, expected: Callable[..., Any], sources: list[NDArray[Any]] | None = None) -> None:
-    """Compare an operation with a function of the same sources: bit for bit, but for what is no number."""
+    """Compare an operation with a function of the same sources: bit for bit, but for what is no number.
+
+    Of what lies side by side in a register the function gives an array with one axis more.
+    """
     operation = OPERATIONS[name]
     given = sources_of(name) if sources is None else sources
     with np.errstate(all="ignore"):
@@ -66,6 +72,9 @@ def agree(name: str, expected: Callable[..., Any], sources: list[NDArray[Any]] |
     assert len(found) == len(meant)
     for kind, one, other in zip(kinds * len(found), found, meant, strict=False):
         form = TYPES[_PLAIN.get(kind, kind)]
+        if np.ndim(other) == 2:
+            same(np.ascontiguousarray(one.astype(form)).view(other.dtype).reshape(other.shape), other)
+            continue
         same(*(np.broadcast_to(np.asarray(each), given[0].shape).astype(form) for each in (one, other)))
 
 

@@ -1,7 +1,11 @@
-"""Conversions to and from short floats against ml_dtypes', minima that keep NaN against numpy's, 16-bit results."""
+"""Conversions against exact fractions and ml_dtypes' short floats, minima that keep NaN, 16-bit results."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import ml_dtypes
@@ -9,18 +13,135 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from argosy.emulation.semantics.arithmetic import TYPES
+from argosy.emulation.semantics.table import OPERATIONS
+from tests.emulation.floats import agree, by_lane, nearest, same
 from tests.emulation.text import ENGINES, run
 
 SHORT = {"fp8": ml_dtypes.float8_e4m3fn, "bf8": ml_dtypes.float8_e5m2}
+WITHOUT_INFINITY = {"fp8": ml_dtypes.float8_e4m3fnuz, "bf8": ml_dtypes.float8_e5m2fnuz}
 LONG = {"f32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16}
 
 
-def same(found: NDArray[Any], expected: NDArray[Any]) -> None:
-    """Bit for bit, but for what is no number."""
-    numbers = ~np.isnan(expected.astype(np.float64))
-    np.testing.assert_array_equal(np.isnan(found.astype(np.float64)), ~numbers)
-    raw = f"u{found.itemsize}"
-    np.testing.assert_array_equal(found[numbers].view(raw), expected[numbers].view(raw))
+def whole(value: float, kind: str) -> int:
+    """Towards zero, held within the type; 0 of what is no number."""
+    limits = np.iinfo(TYPES[kind])
+    if math.isnan(value):
+        return 0
+    return (
+        max(limits.min, min(limits.max, int(value)))
+        if math.isfinite(value)
+        else limits.max
+        if value > 0
+        else limits.min
+    )
+
+
+def rounded(value: float, form: Any) -> Any:
+    """To the nearest, by fractions."""
+    return form(value) if value == 0 or not math.isfinite(value) else nearest(Fraction(value), form)
+
+
+def truncated(value: float) -> Any:
+    """A float16, towards zero."""
+    near = rounded(value, np.float16)
+    return near if not math.isfinite(value) or abs(float(near)) <= abs(value) else np.nextafter(near, np.float16(0))
+
+
+def side_by_side(*parts: Any) -> Any:
+    """What lies in a register, from the lowest bit on."""
+    return np.stack(parts, -1)
+
+
+def parts_of(words: NDArray[Any], form: Any) -> list[Any]:
+    """The values of a type in each word, from the lowest bit on."""
+    if form == ml_dtypes.float4_e2m1fn:
+        raw = words.view(np.uint8)
+        return list(np.stack([raw & 15, raw >> 4], -1).view(form).reshape(len(words), -1).T)
+    return list(words.view(form).reshape(len(words), -1).T)
+
+
+def scale_of(by: NDArray[Any]) -> NDArray[Any]:
+    """The power of two whose exponent a float32 holds (E8M0): that of what is endless is no number."""
+    power = (by.view(np.uint32) >> 23 & 0xFF).astype(np.float64)
+    return np.where(power == 0xFF, np.nan, 2.0 ** (power - 127))
+
+
+def exactly(values: NDArray[Any], form: Any) -> Any:
+    """Doubles in another type. A double is rounded once on its way to one of eight bits."""
+    return by_lane(partial(rounded, form=form), form)(values) if form == np.float32 else values.astype(form)
+
+
+EXPECTED: dict[str, Callable[..., Any]] = {
+    "v_cvt_i32_i16": lambda a: a.astype(np.int32),
+    "v_cvt_u32_u16": lambda a: a.astype(np.uint32),
+    "v_cvt_flr_i32_f32": by_lane(lambda a: whole(math.floor(a) if math.isfinite(a) else a, "i32"), np.int32),
+    # The documents add in float32.
+    "v_cvt_rpi_i32_f32": lambda a: by_lane(partial(whole, kind="i32"), np.int32)(np.floor(a + np.float32(0.5))),
+    "v_cvt_pkrtz_f16_f32": lambda *both: side_by_side(*(by_lane(truncated, np.float16)(each) for each in both)),
+    "v_cvt_pk_f16_f32": lambda *both: side_by_side(*(each.astype(np.float16) for each in both)),
+    "v_cvt_pk_bf16_f32": lambda *both: side_by_side(*(each.astype(ml_dtypes.bfloat16) for each in both)),
+    "v_cvt_pk_i16_i32": lambda *both: side_by_side(*(np.clip(each, -32768, 32767).astype(np.int16) for each in both)),
+    "v_cvt_pk_u16_u32": lambda *both: side_by_side(*(np.minimum(each, 65535).astype(np.uint16) for each in both)),
+    "v_cvt_f32_bf16": lambda a: a.view(ml_dtypes.bfloat16).astype(np.float32),
+}
+for _from in ("f16", "f32", "f64"):
+    for _to in ("i16", "u16", "i32", "u32"):
+        _whole = by_lane(partial(whole, kind=_to), TYPES[_to])
+        EXPECTED[f"v_cvt_{_to}_{_from}"] = _whole
+        EXPECTED[f"v_cvt_pk_{_to}_{_from}"] = lambda *both, to=_whole: side_by_side(*map(to, both))
+        EXPECTED[f"v_cvt_{_from}_{_to}"] = by_lane(partial(rounded, form=TYPES[_from].type), TYPES[_from])
+    for _to in ("f16", "f32", "f64"):
+        EXPECTED[f"v_cvt_{_to}_{_from}"] = by_lane(partial(rounded, form=TYPES[_to].type), TYPES[_to])
+for _place in range(4):
+    EXPECTED[f"v_cvt_f32_ubyte{_place}"] = lambda a, at=_place: parts_of(a, np.uint8)[at].astype(np.float32)
+EXPECTED |= {f"s{name[1:]}": function for name, function in EXPECTED.items()}
+for _name, _form in SHORT.items():
+    for _end, _short in (("", _form), ("@fnuz", WITHOUT_INFINITY[_name])):
+        EXPECTED |= {
+            f"v_cvt_f32_{_name}{_end}": lambda a, form=_short: parts_of(a, form)[0].astype(np.float32),
+            f"v_cvt_pk_f32_{_name}{_end}": lambda a, form=_short: tuple(
+                each.astype(np.float32) for each in parts_of(a, form)
+            ),
+            f"v_cvt_pk_{_name}_f32{_end}": lambda *both, form=_short: side_by_side(
+                *(each.astype(form) for each in both)
+            ),
+        }
+    EXPECTED[f"v_cvt_scalef32_pk_{_name}_f32"] = lambda a, b, by, form=_form: side_by_side(
+        *((each / scale_of(by)).astype(form) for each in (a, b))
+    )
+    for _kind in ("f16", "bf16"):
+        EXPECTED[f"v_cvt_scalef32_pk_{_name}_{_kind}"] = lambda a, by, kind=_kind, form=_form: side_by_side(
+            *((each.astype(np.float64) / scale_of(by)).astype(form) for each in parts_of(a, LONG[kind]))
+        )
+
+
+def widened(short: Any, kind: str, first: int) -> Callable[..., Any]:
+    """Two short floats of a register, the first of them at a place, times a scale."""
+
+    def meant(words: NDArray[Any], by: NDArray[Any]) -> Any:
+        both = parts_of(words, short)[first : first + 2]
+        found = [exactly(each.astype(np.float64) * scale_of(by), LONG[kind]) for each in both]
+        return tuple(found) if kind == "f32" else side_by_side(*found)
+
+    return meant
+
+
+for _kind in LONG:
+    for _name, _form in SHORT.items():
+        EXPECTED[f"v_cvt_scalef32_pk_{_kind}_{_name}"] = widened(_form, _kind, 0)
+    for _place in range(4):
+        EXPECTED[f"v_cvt_scalef32_pk_{_kind}_fp4@{_place}"] = widened(ml_dtypes.float4_e2m1fn, _kind, 2 * _place)
+EXPECTED = {name: function for name, function in EXPECTED.items() if name in OPERATIONS}
+
+
+def test_the_families_are_there() -> None:
+    assert len(EXPECTED) > 70
+
+
+@pytest.mark.parametrize("name", sorted(EXPECTED))
+def test_conversions(name: str) -> None:
+    agree(name, EXPECTED[name])
 
 
 @pytest.mark.parametrize("engine", ENGINES)
