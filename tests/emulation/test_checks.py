@@ -238,3 +238,44 @@ def test_barriers(arch: str, body: str, told: str) -> None:
 def test_limits(options: dict[str, Any], told: str) -> None:
     with pytest.raises(Fault, match=told):
         run(**options)
+
+
+# 128 threads: each wave copies its own 256 bytes to local memory, from M0 on.
+OWN = "v_readfirstlane_b32 s8, v1; s_mov_b32 m0, s8"
+COPY = f"{OWN}; global_load_lds_dword v1, s[4:5]"
+OTHERS = "v_xor_b32_e32 v3, 0x100, v1; ds_read_b32 v4, v3"
+# The same where lanes say where their bytes go (gfx1250), with 64 threads.
+ASYNC = "global_load_async_to_lds_b32 v1, v1, s[4:5]"
+ASYNC_OTHERS = "v_xor_b32_e32 v3, 0x80, v1; ds_load_b32 v4, v3"
+
+
+@pytest.mark.parametrize(
+    ("arch", "body", "missing"),
+    [
+        ("gfx950", f"{COPY}; s_waitcnt vmcnt(0); ds_read_b32 v4, v1", False),
+        ("gfx950", f"{COPY}; ds_read_b32 v4, v1", True),
+        ("gfx950", f"{COPY}; ds_write_b32 v1, v0", True),
+        ("gfx950", f"{COPY}; s_waitcnt vmcnt(0); s_barrier; {OTHERS}", False),
+        ("gfx950", f"{COPY}; s_barrier; {OTHERS}", True),
+        ("gfx950", f"{COPY}; s_barrier; s_waitcnt vmcnt(0); {OTHERS}", True),
+        # Loads and stores behind it share its counter, and are done after it.
+        ("gfx950", f"{COPY}; global_load_dword v5, v1, s[4:5]; s_waitcnt vmcnt(1); ds_read_b32 v4, v1", False),
+        ("gfx950", f"{COPY}; global_load_dword v5, v1, s[4:5]; s_waitcnt vmcnt(2); ds_read_b32 v4, v1", True),
+        ("gfx950", f"{COPY}; global_store_dword v1, v0, s[6:7]; s_waitcnt vmcnt(1); ds_read_b32 v4, v1", False),
+        ("gfx950", f"global_load_dword v5, v1, s[4:5]; {COPY}; s_waitcnt vmcnt(1); ds_read_b32 v4, v1", True),
+        ("gfx950", f"{COPY}; s_waitcnt lgkmcnt(0); ds_read_b32 v4, v1", True),
+        ("gfx1250", f"{ASYNC}; s_wait_asynccnt 0x0; ds_load_b32 v4, v1", False),
+        ("gfx1250", f"{ASYNC}; s_wait_loadcnt 0x0; ds_load_b32 v4, v1", True),
+        ("gfx1250", f"{ASYNC}; global_load_b32 v5, v1, s[4:5]; s_wait_asynccnt 0x1; ds_load_b32 v4, v1", True),
+        ("gfx1250", f"{ASYNC}; s_wait_asynccnt 0x0; s_barrier_signal -1; s_barrier_wait -1; {ASYNC_OTHERS}", False),
+        ("gfx1250", f"{ASYNC}; s_barrier_signal -1; s_wait_asynccnt 0x0; s_barrier_wait -1; {ASYNC_OTHERS}", True),
+    ],
+)
+def test_copies_into_local_memory_are_waited_for(arch: str, body: str, missing: bool) -> None:
+    end = "s_waitcnt vmcnt(0) lgkmcnt(0)" if arch == "gfx950" else "s_wait_loadcnt_dscnt 0x0"
+    threads = 128 if arch == "gfx950" else 64
+    if missing:
+        with pytest.raises(Fault, match="before the copy that fills them is known to be done: a wait is missing"):
+            run(f"{body}; {end}", arch=arch, threads=threads, looks=False)
+    else:
+        run(f"{body}; {end}", arch=arch, threads=threads)

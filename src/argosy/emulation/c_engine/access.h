@@ -169,6 +169,7 @@ static int into_local(Machine *m, Wave *w, const Instruction *in, int lane, uint
   if (place + (uint64_t)bytes > m->lds_size) return fail(m, FAULT_LOCAL, w, lane, place, (uint64_t)bytes);
   int wrong = shadow_store(m, w, place, bytes, words);
   if (wrong) return fail(m, wrong, w, lane, place, (uint64_t)bytes);
+  if (!m->twins) mark_copy(m, w, in, place, bytes);
   copy_bytes(m->lds + place, words, bytes);
   return 0;
 }
@@ -283,6 +284,7 @@ static int run_local_atomic(Machine *m, Wave *w, const Instruction *in) {
       if (words == 2) given[k] |= (uint64_t)word_at(w, &source[1 + k], 1, i) << 32;
     }
     int wrong = shadow_atomic(m, w, place, in->bytes);
+    if (!wrong) wrong = copy_outstanding(m, w, place, in->bytes);
     if (wrong) return fail(m, wrong, w, i, place, in->bytes);
     copy_bytes(&old[i], m->lds + place, in->bytes);
     uint64_t after = changed(in, old[i], given[0], given[1]);
@@ -303,6 +305,7 @@ static inline __attribute__((always_inline)) int local_lanes(Machine *m, Wave *w
     if (!(mask >> i & 1) || base[i] == NO_ADDRESS) continue;
     uint64_t place = base[i] + shift; /* 32 bits: a base may be less than zero */
     if (place + (uint64_t)bytes > m->lds_size) return fail(m, FAULT_LOCAL, w, i, place, (uint64_t)bytes);
+    if (copy_outstanding(m, w, place, bytes)) return fail(m, FAULT_COPY, w, i, place, (uint64_t)bytes);
     uint32_t held[4];
     if (in->store) {
       for (int k = 0; k < (bytes + 3) / 4; k++) held[k] = words[k][i];

@@ -27,8 +27,8 @@ from argosy.toolchains.zig import CodeTarget, Source, compile_objects, link
 __all__ = ["Library", "engine_library", "engine_reason"]
 
 _HEADERS: Final = (
-    "numbers.h", "machine.h", "compute.h", "groups.h", "shadows.h", "access.h", "moves.h", "products.h", "twins.h",
-    "run.h",
+    "numbers.h", "machine.h", "compute.h", "groups.h", "shadows.h", "copies.h", "access.h", "moves.h", "products.h",
+    "twins.h", "run.h",
 )  # fmt: skip
 _NEEDED: Final = frozenset({"avx2", "fma", "f16c", "bmi2", "popcnt", "lzcnt"})
 _MATH: Final = ("exp2", "log2", "sin", "tanh")

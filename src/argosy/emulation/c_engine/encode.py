@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argosy.emulation.archs import generation
+from argosy.emulation.checks.counters import COPIES, raised, waited
 from argosy.emulation.decode import FLOW, Instruction, Program
 from argosy.emulation.exchanges import Exchange, exchange_sources
 from argosy.emulation.matrix import SCALE_BLOCK, MatrixShape
@@ -43,7 +44,8 @@ INSTRUCTION: Final = np.dtype(
         ("clamp", "u1"), ("clears", "u1"), ("picks_high", "u1"), ("factor", "u1"), ("select", "u1", 2),
         ("extend", "u1", 2), ("move", "i2"), ("zeroes", "u1"), ("fetches_off", "u1"), ("space", "u1"), ("store", "u1"),
         ("bytes", "u1"), ("is_signed", "u1"), ("half", "u1"), ("pairs", "u1"), ("atomic", "u1"), ("atomic_kind", "u1"),
-        ("returns", "u1"), ("flags", "u1"), ("part", "u1"), ("unused", "u1"), ("into", "u1"), ("offset", "i8", 2),
+        ("returns", "u1"), ("flags", "u1"), ("part", "u1"), ("unused", "u1"), ("into", "u1"),
+        ("raises", "u1"), ("offset", "i8", 2),
     ],
     align=True,
 )  # fmt: skip
@@ -61,7 +63,7 @@ LAUNCH: Final = np.dtype(
         ("lanes", "u4"), ("waves", "u4"), ("vectors", "u4"), ("accumulators", "u4"), ("private_size", "u4"),
         ("lds_size", "u4"), ("threads", "u4"), ("kernarg_at", "u4"), ("ids_at", "u4"),
         ("ids_in_traps", "u4"), ("id_axes", "u4"), ("kernarg", "u8"), ("grid", "u4", 3), ("poison", "u4"),
-        ("looks", "u4"),
+        ("looks", "u4"), ("copies", "u4"),
     ],
     align=True,
 )  # fmt: skip
@@ -79,7 +81,8 @@ FAULT: Final = np.dtype(
 )
 
 _KINDS: Final = {"v": 0, "a": 1, "s": 2, "constant": 3, "scc": 4, "off": 5}
-_NOTHING, _VECTOR, _SCALAR, _ACCESS, _MATRIX, _MOVE, _FLOW = range(7)
+_NOTHING, _VECTOR, _SCALAR, _ACCESS, _MATRIX, _MOVE, _FLOW, _WAIT = range(8)
+_NO_WAIT: Final = 0xFFFF
 _TYPES: Final = {
     "mask": 3, "scc": 4, "exec32": 5, "exec64": 6, "mix": 7, "high": 8, "pair": 9, "pf16": 10, "pu16": 10, "pi16": 10,
     "pf32": 11, "pb32": 12, "k16": 1, "ku16": 1,
@@ -115,19 +118,20 @@ _LONG: Final = {64: 255, 32: 254}
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """A kernel's arrays. `kept` holds what they point to."""
+    """A kernel's arrays. `kept` holds what they point to; `copies` says that some go to local memory past registers."""
 
     code: NDArray[Any]
     others: NDArray[Any]
     moves: NDArray[Any]
     shapes: NDArray[Any]
     kept: tuple[Any, ...]
+    copies: bool
 
 
 class _Encoder:
     def __init__(self, program: Program, numbers: Mapping[str, int]) -> None:
         self._numbers = numbers
-        self._lanes = program.listing.wave_size
+        self._lanes, self._arch = program.listing.wave_size, program.listing.arch
         self._old = generation(program.listing.arch).clears_halves
         self.others: list[Any] = []
         self.moves: list[Any] = []
@@ -159,6 +163,18 @@ class _Encoder:
         else:
             self._moving(row, instruction)
         return row
+
+    def count(self, row: Any, instruction: Instruction) -> None:
+        """Which counter of copies into local memory an instruction raises or waits for: that of loads, or their own."""
+        counters = generation(self._arch).counters
+        names = (counters.load, COPIES)
+        for event in raised(instruction, counters):
+            if event.counter in names:
+                row["raises"] = 1 + names.index(event.counter)
+        waits = dict(waited(instruction, counters))
+        if row["unit"] == _NOTHING and waits.keys() & set(names):
+            row["unit"] = _WAIT
+            row["what"], row["second"] = (waits.get(name, _NO_WAIT) for name in names)
 
     def _source_kinds(self, instruction: Instruction) -> tuple[str, ...]:
         if instruction.operation is not None:
@@ -345,10 +361,14 @@ def _constant(operand: Operand, kind: str) -> int:
 def encode(program: Program, numbers: Mapping[str, int]) -> Encoded:
     """The arrays of a kernel. `numbers` gives each operation's place. Raises NotEmulated, with the line."""
     encoder = _Encoder(program, numbers)
+    copies = any(each.memory is not None and each.memory.into for each in program.instructions)
     rows = []
     for instruction in program.instructions:
         try:
-            rows.append(encoder.one(instruction))
+            row = encoder.one(instruction)
+            if copies:
+                encoder.count(row, instruction)
+            rows.append(row)
         except NotEmulated as refusal:
             statement = instruction.statement
             raise NotEmulated(
@@ -360,4 +380,5 @@ def encode(program: Program, numbers: Mapping[str, int]) -> Encoded:
         np.array(encoder.moves, MOVE),
         np.array(encoder.shapes, SHAPE),
         tuple(encoder.kept),
+        copies,
     )

@@ -23,8 +23,8 @@ from argosy.host_cpu import usable_cores
 __all__ = ["EncodedKernel", "run_encoded"]
 
 _POISON: Final = 0xCDCDCDCD
-_TOUCHES: Final = 8
-"""Bytes that are kept of each byte of local memory, to find races."""
+_TOUCHES: Final = 12
+"""Bytes that are kept of each byte of local memory, to find races and copies that are not waited for."""
 _UNWRITTEN: Final = "depends on a register, or on local or private memory, that nothing has written"
 _NOWHERE: Final = 0xFFFFFFFF
 _CHUNKS: Final = 4
@@ -54,7 +54,7 @@ def run_encoded(
     """
     state = launch_state(kernel.program.listing, threads, shared)
     launch = _launch(state, kernarg, grid)
-    launch["looks"] = looks
+    launch["looks"], launch["copies"] = looks, kernel.encoded.copies
     ranges, size = _ranges(memory)
     marks = _Marks(size) if looks else None
     total = grid[0] * grid[1] * grid[2]
@@ -102,7 +102,7 @@ def _room(state: LaunchState, *, looks: bool) -> int:
     one = 256 * (state.vectors + state.accumulators) + 64 * state.private_size + 3 * spare
     flags = state.vectors + state.accumulators + SCALARS + 4 * spare
     waves = state.waves * (2 * one + flags if looks else one)
-    return waves + (2 + _TOUCHES) * state.lds_size + 4 * spare
+    return waves + (2 + _TOUCHES) * state.lds_size + 5 * spare
 
 
 def _run(
@@ -154,5 +154,12 @@ def _raise(program: Program, memory: Memory, fault: Any) -> None:
             raise Fault("a wave waits at this barrier, and another of its workgroup has ended", where=where)
         case 14:
             raise Fault("a wave signals a barrier twice, or waits at one that it has not signalled", where=where)
+        case 15:
+            what = f"{size} bytes of local memory at {address:#x}"
+            raise Fault(
+                f"{what} are touched before the copy that fills them is known to be done: a wait is missing behind "
+                "it, or between it and the barrier after which another wave touches them",
+                where=where,
+            )
         case _:
             raise InternalError(f"the emulator stopped for reason {code}", where=where)

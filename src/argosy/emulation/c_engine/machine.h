@@ -3,11 +3,12 @@
 enum { LANES = 64, VCC = 106, TTMP = 108, M0 = 124, EXEC = 126, NOWHERE = 128, SCALARS = 132 };
 enum { OF_VECTOR, OF_ACCUMULATOR, OF_SCALAR, OF_CONSTANT, OF_SCC, OF_NOTHING };
 enum { HALF = 0, WORD, WIDE, MASK, SCC, EXEC32, EXEC64, MIXED, HIGH, PAIR, PACKED_HALF, PACKED_WORD, PICKED_WORD };
-enum { NOTHING, VECTOR, SCALAR, ACCESS, MATRIX, MOVE, FLOW };
+enum { NOTHING, VECTOR, SCALAR, ACCESS, MATRIX, MOVE, FLOW, WAIT };
 enum { BRANCH, IF_SCC0, IF_SCC1, IF_VCCZ, IF_VCCNZ, IF_EXECZ, IF_EXECNZ, END, BARRIER, SIGNAL, BARRIER_WAIT, SIGNAL_FIRST };
 enum {
   FAULT_NONE, FAULT_BOUNDS, FAULT_LOCAL, FAULT_PRIVATE, FAULT_END, FAULT_STUCK, FAULT_UNKNOWN, FAULT_RACE,
-  FAULT_LANES,   FAULT_UNWRITTEN_ADDRESS, FAULT_UNWRITTEN_CONDITION, FAULT_UNWRITTEN_STORE, FAULT_GROUPS, FAULT_BARRIER, FAULT_SIGNAL
+  FAULT_LANES, FAULT_UNWRITTEN_ADDRESS, FAULT_UNWRITTEN_CONDITION, FAULT_UNWRITTEN_STORE, FAULT_GROUPS, FAULT_BARRIER, FAULT_SIGNAL,
+  FAULT_COPY
 };
 
 typedef struct {
@@ -28,8 +29,9 @@ typedef struct {
   uint8_t select[2], extend[2];              /* SDWA: 0 none, else 1 + shift / 8 + 4 * size, size 0 byte, 1 word */
   int16_t move;                              /* DPP: place of its table; -1 for none */
   uint8_t zeroes, fetches_off;
-  uint8_t space, store, bytes, is_signed, half, pairs, atomic, atomic_kind, returns, flags, part, unused, into;
-  /* part: as select, of the result; unused: 0 clear, 1 keep, 2 sign; into: 0 registers, local memory by 1 M0, 2 lanes */
+  uint8_t space, store, bytes, is_signed, half, pairs, atomic, atomic_kind, returns, flags, part, unused, into, raises;
+  /* part: as select, of the result; unused: 0 clear, 1 keep, 2 sign; into: 0 registers, local memory by 1 M0, 2 lanes;
+     raises: 1 + a counter of copies.h; of a wait, `what` and `second` are to what the two fall */
   int64_t offset[2];
 } Instruction;
 
@@ -58,6 +60,10 @@ typedef struct {
   uint64_t address, size, group;
 } Fault;
 
+typedef struct {
+  uint32_t raised, done, offered, known;
+} Counter;
+
 typedef struct Wave {
   uint32_t (*vectors)[LANES];
   uint32_t (*accumulators)[LANES];
@@ -65,6 +71,7 @@ typedef struct Wave {
   uint8_t scc, state, signalled; /* state: 0 runs, 1 waits, 2 ended */
   int32_t place, number;
   uint32_t met; /* the barrier since which it took the result of an atomic operation on local memory, see shadows.h */
+  Counter counters[2]; /* see copies.h */
   uint8_t *private_memory;
   struct Wave *twin; /* see twins.h; null where what is unwritten is not looked for */
   uint8_t *differ[4];
@@ -90,6 +97,8 @@ typedef struct {
   uint64_t group;
   Touch *written, *read;
   uint32_t barriers, signals; /* signals: waves that signalled since the last barrier */
+  Wave *waves;
+  uint32_t *copying; /* see copies.h; null for kernels without copies */
   uint8_t *twin_lds;
   uint16_t *writers, *readers; /* see groups.h; null where races between workgroups are not looked for */
   uint16_t mark;

@@ -6,7 +6,7 @@ typedef struct {
   uint32_t lanes, waves, vectors, accumulators, private_size, lds_size, threads, kernarg_at, ids_at, ids_in_traps, id_axes;
   uint64_t kernarg;
   uint32_t grid[3];
-  uint32_t poison, looks; /* looks: whether for what is unwritten */
+  uint32_t poison, looks, copies; /* looks: whether for what is unwritten; copies: whether some go into local memory */
 } Launch;
 
 static int run_wave(Machine *m, Wave *w) {
@@ -15,17 +15,19 @@ static int run_wave(Machine *m, Wave *w) {
     const Instruction *in = &m->code[w->place];
     int wrong = 0;
     if (in->unit == ACCESS) {
+      raise_counter(w, in);
       wrong = w->twin ? access_both(m, w, in) : run_access(m, w, in);
     } else if (in->unit == FLOW) {
       int taken = 0;
       if (w->twin && (wrong = condition_apart(m, w, in->what))) return wrong;
       switch (in->what) {
       case END: w->state = ENDED; return 0;
-      case BARRIER: w->state = WAITS, w->place++; return 0;
+      case BARRIER: offer(w), w->state = WAITS, w->place++; return 0;
       case SIGNAL:
       case SIGNAL_FIRST:
         if (w->signalled) return fail(m, FAULT_SIGNAL, w, 0, 0, 0);
         w->signalled = 1;
+        offer(w);
         if (in->what == SIGNAL_FIRST) {
           w->scc = m->signals == 0;
           if (w->twin) w->differ[OF_SCALAR][SCC_FLAG] = 0;
@@ -49,6 +51,8 @@ static int run_wave(Machine *m, Wave *w) {
         w->place = in->target;
         continue;
       }
+    } else if (in->unit == WAIT) {
+      wait_for(w, in);
     } else if (in->unit != NOTHING) {
       wrong = w->twin ? execute_both(m, w, in) : execute(m, w, in);
     }
@@ -129,6 +133,7 @@ static int run_group(Machine *m, Wave *waves, const Launch *l, uint64_t group) {
   pass_barrier(m);
   memset(m->lds, (int)(l->poison & 0xFF), l->lds_size);
   if (m->twin_lds) fill_unwritten(m->twin_lds, l->lds_size);
+  if (m->copying) memset(m->copying, 0, l->lds_size * sizeof *m->copying);
   m->mark = (uint16_t)(1 + group % (BY_MANY - 1)), m->met = 0;
   for (uint32_t i = 0; i < l->waves; i++) {
     begin(m, &waves[i], l, i, group);
@@ -161,6 +166,7 @@ static int run_group(Machine *m, Wave *waves, const Launch *l, uint64_t group) {
         return fail(m, FAULT_BARRIER, &waves[i], 0, 0, 0);
       }
       waves[i].state = RUNS;
+      learn(&waves[i]);
     }
   }
 }
@@ -192,6 +198,8 @@ __attribute__((visibility("default"))) int argosy_emulate(const Instruction *cod
   m.lds = take(&room, launch->lds_size);
   m.written = (Touch *)take(&room, launch->lds_size * sizeof(Touch));
   m.read = (Touch *)take(&room, launch->lds_size * sizeof(Touch));
+  if (launch->copies) m.copying = (uint32_t *)take(&room, launch->lds_size * sizeof *m.copying);
+  m.waves = waves;
   if (launch->looks) m.twin_lds = take(&room, launch->lds_size);
   if (marks) m.writers = marks, m.readers = marks + marked;
   for (uint32_t i = 0; i < launch->waves; i++) {

@@ -22,13 +22,13 @@ Guide for AMDGPU Backend", "Memory Model", for what a barrier needs.
 
 from __future__ import annotations
 
-import re
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from argosy.emulation.archs import Counters, generation
+from argosy.emulation.archs import generation
+from argosy.emulation.checks.counters import Event, raised, waited
 from argosy.emulation.checks.finding import Finding
 from argosy.emulation.checks.flow import blocks_of
 from argosy.emulation.checks.registers import Access, access_of, register_name
@@ -38,16 +38,7 @@ __all__ = ["find_missing_waits"]
 
 _MOST: Final = 64
 """No counter goes higher."""
-_PART: Final = re.compile(r"(vmcnt|lgkmcnt|expcnt|vscnt)(_sat)?\((\d+|0x[0-9a-fA-F]+)\)")
 _BARRIERS: Final = frozenset({"s_barrier", "s_barrier_signal", "s_barrier_signal_isfirst"})
-
-
-@dataclass(frozen=True, slots=True)
-class _Event:
-    """What an instruction raises: a counter, and whether its kind is done in order there."""
-
-    counter: str
-    ordered: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +46,7 @@ class _Step:
     """What matters of an instruction here."""
 
     access: Access
-    events: tuple[_Event, ...]
+    events: tuple[Event, ...]
     waits: tuple[tuple[str, int], ...]
     local: bool
     stores: bool
@@ -139,33 +130,12 @@ class _Waits:
     def _step(self, instruction: Instruction) -> _Step:
         return _Step(
             access_of(instruction),
-            tuple(self._events(instruction)),
-            tuple(_waited(instruction, self._counters)),
+            tuple(raised(instruction, self._counters)),
+            tuple(waited(instruction, self._counters)),
             instruction.memory is not None and instruction.memory.space == "lds",
             _stores_local(instruction),
             instruction.statement.mnemonic in _BARRIERS,
         )
-
-    def _events(self, instruction: Instruction) -> Iterator[_Event]:
-        form, name, counters = instruction.memory, instruction.name, self._counters
-        if form is None:
-            if name in ("ds_bpermute_b32", "ds_permute_b32", "ds_swizzle_b32"):
-                yield _Event(counters.local, ordered=True)
-            elif name in ("s_memtime", "s_memrealtime"):
-                yield _Event(counters.scalar, ordered=False)
-            return
-        if form.into == "lanes":
-            yield _Event("asynccnt", ordered=True)
-        elif form.space == "scalar":
-            yield _Event(counters.scalar, ordered=False)
-        elif form.space == "lds":
-            yield _Event(counters.local, ordered=True)
-        else:
-            flat = name.startswith("flat_")
-            only_stores = form.store and not access_of(instruction).loads
-            yield _Event(counters.store if only_stores else counters.load, ordered=not flat)
-            if flat:
-                yield _Event(counters.local, ordered=False)
 
     # ------------------------------------------------------------------------------------------------- states
     def _after(self, state: _State, place: int) -> None:
@@ -264,35 +234,3 @@ class _Waits:
 def _stores_local(instruction: Instruction) -> bool:
     form = instruction.memory
     return form is not None and form.space == "lds" and form.store
-
-
-def _waited(instruction: Instruction, counters: Counters) -> Iterator[tuple[str, int]]:
-    """The counters that an instruction waits for, and to how much they fall."""
-    statement = instruction.statement
-    name, operands = statement.mnemonic, statement.operands
-    if name == "s_waitcnt":
-        parts = _PART.findall(" ".join((*operands, *statement.modifiers)))
-        if parts:
-            yield from ((counter, int(number, 0)) for counter, _, number in parts)
-        elif operands:
-            yield from _unpacked(int(operands[0], 0), counters)
-    elif name.startswith("s_waitcnt_") and name.endswith("cnt") and len(operands) == 2 and operands[0] == "null":
-        yield name.removeprefix("s_waitcnt_"), int(operands[1], 0)
-    elif name.startswith("s_wait_") and name.endswith("cnt") and operands:
-        names, number = name.removeprefix("s_wait_").split("_"), int(operands[0], 0)
-        if len(names) == 2:  # that of local memory in the lower six bits, the other one above
-            yield from ((names[0], number >> 8 & 63), (names[1], number & 63))
-        else:
-            yield names[0], number
-    elif name == "s_wait_idle":
-        every = {counters.load, counters.store, counters.local, counters.scalar, "asynccnt"}
-        yield from ((counter, 0) for counter in every)
-
-
-def _unpacked(number: int, counters: Counters) -> Iterator[tuple[str, int]]:
-    for counter, pieces in counters.bits:
-        value, shift = 0, 0
-        for low, size in pieces:
-            value |= (number >> low & ((1 << size) - 1)) << shift
-            shift += size
-        yield counter, value
