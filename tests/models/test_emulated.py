@@ -17,8 +17,11 @@ from typing import Any, Final
 import onnx
 import pytest
 
+import argosy
 from argosy.emulation.archs import GENERATIONS
 from argosy.emulation.c_engine.build import engine_reason
+from argosy.ir.dim import symbols_in
+from argosy.ir.types import TensorType
 from benchmarks.models import catalog, real
 from tests.models import real_models
 
@@ -38,7 +41,7 @@ FAR: Final = ("gfx942", "gfx1100")
 FLEET: Final = "gfx942,sm_90,x86-64-v3"
 
 
-def argosy(*arguments: object) -> str:
+def command(*arguments: object) -> str:
     """What a command prints; it must end with 0."""
     done = subprocess.run(
         [sys.executable, "-m", "argosy", *map(str, arguments)], check=False, capture_output=True, text=True
@@ -48,14 +51,16 @@ def argosy(*arguments: object) -> str:
 
 
 def bound(model: str) -> list[str]:
-    """The options that give the dims of a real model the first of its sizes; the file names dims in its own words."""
+    """The options that give the dims of a real model the first of its sizes, by the names that Argosy gives dims."""
     entry = real.model(model)
-    shapes = {name: feed.shape for name, feed in entry.feeds(entry.sizes[0]).items()}
+    feeds = entry.feeds(entry.sizes[0])
     found: dict[str, int] = {}
-    for each in onnx.load(real_models.path(model), load_external_data=False).graph.input:
-        for dim, size in zip(each.type.tensor_type.shape.dim, shapes.get(each.name, ()), strict=False):
-            if dim.dim_param:
-                found[dim.dim_param] = size
+    main = argosy.load_onnx(real_models.path(model)).main
+    for name, parameter in zip(main.parameter_names, main.parameters, strict=True):
+        kind = parameter.types[0]
+        assert isinstance(kind, TensorType)
+        for dim, size in zip(kind.shape, feeds[name].shape, strict=True):
+            found |= {} if isinstance(dim, int) else {symbol.name: size for symbol in symbols_in(dim)}
     return options(found)
 
 
@@ -69,9 +74,9 @@ def options(sizes: Mapping[str, int]) -> list[str]:
 )
 def test_one_file_is_right_on_the_cpu_and_emulated(model: str, tmp_path: Path) -> None:
     path = tmp_path / "m.argosy"
-    argosy("compile", real_models.path(model), "--arch", FLEET, "-o", path)
+    command("compile", real_models.path(model), "--arch", FLEET, "-o", path)
     for device in ("cpu", "emulated"):
-        assert argosy("verify", path, "--device", device, *bound(model)).endswith("passed\n")
+        assert command("verify", path, "--device", device, *bound(model)).endswith("passed\n")
 
 
 def larger() -> Iterator[Any]:
@@ -93,5 +98,5 @@ def test_a_model_is_right_on_an_emulated_arch(model: str, arch: str, precision: 
     else:
         onnx.save(catalog.make(model), source)
         sizes = options(catalog.find(model)[1].sizes[0])
-    argosy("compile", source, "--arch", arch, *(["--fp16"] if precision == "fp16" else []), "--strict", "-o", path)
-    assert argosy("verify", path, "--device", f"emulated:{arch}", *sizes).endswith("passed\n")
+    command("compile", source, "--arch", arch, *(["--fp16"] if precision == "fp16" else []), "--strict", "-o", path)
+    assert command("verify", path, "--device", f"emulated:{arch}", *sizes).endswith("passed\n")
