@@ -95,6 +95,39 @@ def test_halves(arch: str, engine: Any) -> None:
         np.testing.assert_array_equal(found, meant(a, b, old, c), err_msg=line)
 
 
+def pair(low_half: Any, high_half: Any) -> Words:
+    return in_high(high_half, in_low(low_half))
+
+
+CONSTANTS: list[tuple[str, Callable[[Words], Words]]] = [
+    # An integer has 32 bits, of which the high half is the sign; for both halves it is picked from the low one.
+    ("v_pk_add_u16 v5, v3, 7", lambda a: pair(low(a) + 7, high(a))),
+    ("v_pk_add_u16 v5, v3, 7 op_sel_hi:[1,0]", lambda a: pair(low(a) + 7, high(a) + 7)),
+    ("v_pk_sub_i16 v5, v3, -3", lambda a: pair(low(a) + 3, high(a) + 1)),
+    ("v_pk_lshlrev_b16 v5, 4, v3 op_sel_hi:[0,1]", lambda a: pair(low(a) << 4, high(a) << 4)),
+    ("v_pk_lshrrev_b16 v5, v3, 0x12348765", lambda a: pair(0x8765 >> (low(a) & 15), 0x1234 >> (high(a) & 15))),
+    ("v_pk_max_u16 v5, v3, s8 op_sel:[1,0] op_sel_hi:[0,1]",
+     lambda a: pair(np.maximum(high(a), 0x5678), np.maximum(low(a), 0x1234))),
+    # A float is in the low half, in half precision; for integers it is one of 32 bits.
+    ("v_pk_mul_f16 v5, v3, 2.0", lambda a: pair(half(low(a)) * np.float16(2), half(high(a)) * np.float16(0))),
+    ("v_pk_mul_f16 v5, v3, 2.0 op_sel_hi:[1,0]", lambda a: pair(half(low(a)) * 2, half(high(a)) * 2)),
+    ("v_pk_add_u16 v5, v3, 1.0", lambda a: pair(low(a), high(a) + 0x3F80)),
+    ("v_pk_mul_f16 v5, v3, v3 neg_lo:[1,0] neg_hi:[0,0]",
+     lambda a: pair(-half(low(a)) * half(low(a)), half(high(a)) * half(high(a)))),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_constants_and_halves_of_packed_operations(engine: Any) -> None:
+    random = np.random.default_rng(7)
+    numbers = random.integers(0, 1 << 32, 64, np.uint32)
+    finite = random.standard_normal(128).astype(np.float16).view(np.uint32)
+    for line, meant in CONSTANTS:
+        values = finite if "_f16" in line else numbers
+        (found,) = registers_after(["s_mov_b32 s8, 0x12345678", line], engine, {3: values}, [5])
+        np.testing.assert_array_equal(found, meant(values), err_msg=line)
+
+
 def held(value: Any) -> Any:
     """Between 0 and 1; what is no number, and a zero of any sign, is 0."""
     return np.where(value > 0, np.minimum(value, 1), 0).astype(value.dtype)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 import pytest
 
 from tests.emulation.integers import W16, W32, W64, Meant, field, first_one, judge, leading, sign_bits, signed
+from tests.emulation.text import ENGINES, registers_after
 
 ORDERS: dict[str, Meant] = {
     "eq": lambda a, b: a == b,
@@ -31,6 +35,7 @@ EXPECTED: dict[str, Meant] = {
     "s_mul_i32": lambda a, b: a * b,
     "s_mul_hi_u32": lambda a, b: a * b >> 32,
     "s_abs_i32": lambda a: (abs(a), a != 0),
+    "s_absdiff_i32": lambda a, b: (abs(signed(a - b, 32)), a != b),
     "s_sext_i32_i8": lambda a: signed(a, 8),
     "s_sext_i32_i16": lambda a: signed(a, 16),
     "s_add_nc_u64": lambda a, b: a + b,
@@ -101,3 +106,37 @@ EXPECTED |= {f"s_cmp_{name}_u64": ORDERS[name] for name in ("eq", "lg")}
 @pytest.mark.parametrize("name", sorted(EXPECTED))
 def test_scalars(name: str) -> None:
     judge(name, EXPECTED[name])
+
+
+# Lines, and what s8, s9 and the bit hold after them; s[10:11] are 0xfffffffe and 5.
+LINES: list[tuple[list[str], tuple[int, int, int]]] = [
+    (["s_movk_i32 s8, 0x8001", "s_mov_b32 s9, 3"], (0xFFFF8001, 3, 0)),
+    (["s_mov_b64 s[8:9], -2"], (0xFFFFFFFE, 0xFFFFFFFF, 0)),
+    (["s_mov_b64 s[8:9], 0x80000000"], (0x80000000, 0, 0)),
+    (["s_add_u32 s8, s10, 3", "s_addc_u32 s9, s11, 0"], (1, 6, 0)),
+    (["s_sub_u32 s8, s11, s10", "s_subb_u32 s9, s11, 0"], (7, 4, 0)),
+    (["s_mov_b64 s[8:9], s[10:11]", "s_addk_i32 s8, 0x8000", "s_mulk_i32 s9, 0xfffe"], (0xFFFF7FFE, 0xFFFFFFF6, 0)),
+    (["s_mov_b64 s[8:9], 0", "s_cmpk_eq_u32 s11, 0x5"], (0, 0, 1)),
+    (["s_mov_b64 s[8:9], 0", "s_cmpk_lt_u32 s10, 0xfffe"], (0, 0, 0)),
+    (["s_mov_b64 s[8:9], 0", "s_cmpk_eq_i32 s10, 0xfffe"], (0, 0, 1)),
+    (["s_mov_b64 s[8:9], 1", "s_cmp_eq_u32 s10, s11", "s_cmov_b32 s8, s10", "s_cmp_lg_u32 s10, s11",
+      "s_cmov_b32 s9, s11"], (1, 5, 1)),
+    (["s_cmp_gt_i32 s11, s10", "s_cselect_b64 s[8:9], s[10:11], 0"], (0xFFFFFFFE, 5, 1)),
+    (["s_mov_b64 s[8:9], 0", "s_bitset1_b64 s[8:9], 37", "s_bitset1_b32 s8, 4", "s_bitcmp1_b32 s8, 5"], (16, 32, 0)),
+    (["s_mov_b64 exec, s[10:11]", "s_and_saveexec_b64 s[8:9], 12", "s_mov_b64 s[8:9], exec"], (12, 0, 1)),
+    (["s_mov_b64 exec, s[10:11]", "s_andn2_saveexec_b64 s[8:9], 12"], (0xFFFFFFFE, 5, 0)),
+    (["s_mov_b64 exec, s[10:11]", "s_andn2_wrexec_b64 s[8:9], -1"], (1, 0xFFFFFFFA, 1)),
+    (["s_lshl_b64 s[8:9], s[10:11], 33"], (0, 0xFFFFFFFC, 1)),
+    (["s_bfe_i64 s[8:9], s[10:11], 0x30001e"], (0x17, 0, 1)),
+    (["s_mul_i32 s8, s10, s11", "s_mul_hi_u32 s9, s10, s11"], (0xFFFFFFF6, 4, 0)),
+    (["s_absdiff_i32 s8, s10, s11", "s_mov_b32 s9, scc"], (7, 1, 1)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_registers_constants_and_the_bit(engine: Any) -> None:
+    for lines, expected in LINES:
+        body = ["s_mov_b32 s10, 0xfffffffe", "s_mov_b32 s11, 5", "s_cmp_lg_u32 s10, s10", *lines]
+        body += ["s_cselect_b32 s12, 1, 0", "s_mov_b64 exec, -1", *(f"v_mov_b32_e32 v{n}, s{n}" for n in (8, 9, 12))]
+        found = registers_after(body, engine, {3: np.zeros(64, np.uint32)}, [8, 9, 12])
+        assert tuple(map(int, found[:, 0])) == expected, lines

@@ -11,7 +11,7 @@ from argosy.emulation.operands import Operand
 from argosy.emulation.refusal import NotEmulated
 from argosy.emulation.semantics.table import width
 
-__all__ = ["Selection", "constant_bits", "picks", "selection"]
+__all__ = ["Selection", "constant_bits", "packed_constant", "picks", "selection"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,3 +57,14 @@ def constant_bits(operand: Operand, kind: str) -> int:
         if kind[0] == "i" and value > 0x7FFFFFFF:
             value -= 1 << 32
     return value & ((1 << size) - 1)
+
+
+def packed_constant(operand: Operand, kind: str) -> int:
+    """The 32 bits of a constant from which a packed source of 16 bits takes its halves.
+
+    Integers are of 32 bits, with their sign; floats are in the low half alone, or float32 where it is integers that are
+    packed (LLVM, `getInlineEncodingV216`).
+    """
+    if isinstance(operand.value, float):
+        return constant_bits(operand, "f16" if kind == "pf16" else "f32")
+    return operand.value & 0xFFFFFFFF

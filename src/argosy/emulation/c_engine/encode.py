@@ -16,7 +16,7 @@ from argosy.emulation.decode import FLOW, Instruction, Program
 from argosy.emulation.exchanges import Exchange, exchange_sources
 from argosy.emulation.matrix import SCALE_BLOCK, MatrixShape
 from argosy.emulation.memory_forms import MemoryForm
-from argosy.emulation.modifiers import Selection, constant_bits, picks, selection
+from argosy.emulation.modifiers import Selection, constant_bits, packed_constant, picks, selection
 from argosy.emulation.moves import move_sources, swizzle_sources
 from argosy.emulation.operands import Operand
 from argosy.emulation.refusal import NotEmulated
@@ -347,9 +347,7 @@ def _constant(operand: Operand, kind: str) -> int:
         raw = int(operand.value) & 0xFFFF
         return (raw - 0x10000 if raw > 0x7FFF and kind == "k16" else raw) & 0xFFFFFFFF
     if kind in ("pf16", "pu16", "pi16"):
-        low = constant_bits(operand, f"{kind[1]}16")
-        plain = isinstance(operand.value, int) and not -16 <= operand.value <= 64
-        return int(operand.value) & 0xFFFFFFFF if plain else low
+        return packed_constant(operand, kind)
     if kind in ("pf32", "pb32"):
         bits = constant_bits(operand, "f32" if kind == "pf32" else "u32")
         return bits | bits << 32

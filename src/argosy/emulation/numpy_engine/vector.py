@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from argosy.emulation.decode import Instruction
-from argosy.emulation.modifiers import constant_bits, picks, selection
+from argosy.emulation.modifiers import constant_bits, packed_constant, picks, selection
 from argosy.emulation.numpy_engine.lanes import moved_lanes
 from argosy.emulation.numpy_engine.waves import Waves
 from argosy.emulation.operands import EXEC, NULL, Operand
@@ -215,11 +215,7 @@ def _half_of_second(waves: Waves, instruction: Instruction, chosen: Any, count: 
 def _half(waves: Waves, operand: Operand, kind: str, *, high: int, chosen: Any, count: int) -> Any:
     if kind in _HALVES:
         if operand.kind == "constant":
-            bits = constant_bits(operand, _HALVES[kind])
-            if isinstance(operand.value, int) and not -16 <= operand.value <= 64:
-                bits = (operand.value >> 16 if high else operand.value) & 0xFFFF
-            elif high and isinstance(operand.value, float):
-                bits = 0
+            bits = packed_constant(operand, kind) >> (16 if high else 0) & 0xFFFF
             return np.full((count, 1), bits, np.uint16).view(TYPES[_HALVES[kind]])
         raw = waves.word(operand, 0, chosen)
         return ((raw >> np.uint32(16)) if high else raw).astype(np.uint16).view(TYPES[_HALVES[kind]])

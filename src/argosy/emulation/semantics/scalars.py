@@ -85,6 +85,7 @@ _scalar("s_flbit_i32 s_cls_i32", "u32", "i32")(lambda a: count_leading(bits(a ^ 
 _scalar("s_sext_i32_i8", "i32", "i32")(lambda a: (a << 24) >> 24)
 _scalar("s_sext_i32_i16", "i32", "i32")(lambda a: (a << 16) >> 16)
 _scalar("s_abs_i32", "i32 scc", "i32")(_tested(abs))
+_scalar("s_absdiff_i32", "i32 scc", "i32 i32")(_tested(lambda a, b: abs(a - b)))
 _scalar("s_movk_i32", "i32", "k16")(lambda a: a)
 
 # ------------------------------------------------------------------------------------------------------ sums
