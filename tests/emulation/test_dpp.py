@@ -107,6 +107,21 @@ def test_signs_are_those_of_what_is_read(engine: Any) -> None:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+def test_pairs_and_halves_of_registers_move(engine: Any) -> None:
+    low, high, old_low, old_high = np.random.default_rng(4).integers(0, 1 << 32, (4, 64), np.uint32)
+    given, lane = {4: low, 5: high, 6: old_low, 7: old_high}, np.arange(64)
+    body = ["v_mov_b64_dpp v[6:7], v[4:5] row_newbcast:3 row_mask:0x6 bank_mask:0xf"]
+    found = registers_after(body, engine, given, [6, 7])
+    chosen = (lane // 16 == 1) | (lane // 16 == 2)
+    for got, value, old in zip(found, (low, high), (old_low, old_high), strict=True):
+        np.testing.assert_array_equal(got, np.where(chosen, value[lane - lane % 16 + 3], old))
+    body = ["v_mov_b16_dpp v6.h, v4.l row_ror:1 row_mask:0xf bank_mask:0xf"]
+    (got,) = registers_after(body, engine, {each: given[each][:32] for each in given}, [6], arch="gfx1201")
+    turned = low[:32].reshape(2, 16)[:, (np.arange(16) - 1) % 16].reshape(32)
+    np.testing.assert_array_equal(got, turned << 16 | old_low[:32] & 0xFFFF)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
 def test_moves_within_eight_lanes(engine: Any) -> None:
     order = [7, 0, 3, 3, 1, 2, 6, 5]
     value, first, second = np.random.default_rng(3).integers(0, 1 << 32, (3, 32), np.uint32)

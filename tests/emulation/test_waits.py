@@ -97,6 +97,9 @@ def use(register: int) -> str:
         ("gfx942", ["global_load_dwordx4 v[0:3], v[8:9], off", STORE.format(2)], "vmcnt(0)"),
         ("gfx942", ["global_load_dwordx2 v[8:9], v[4:5], off", load(1)], "vmcnt(0)"),
         ("gfx942", ["ds_bpermute_b32 v1, v2, v3", use(1)], "lgkmcnt(0)"),
+        ("gfx942", ["ds_add_rtn_u32 v1, v2, v3", use(1)], "lgkmcnt(0)"),
+        ("gfx942", ["ds_add_rtn_u32 v1, v2, v3", "s_waitcnt lgkmcnt(0)", use(1)], ""),
+        ("gfx1201", ["ds_max_u32 v2, v3", "s_barrier_signal_isfirst -1", "s_barrier_wait 0xffff"], "dscnt 0x0"),
         # Copies into local memory count with loads on gfx9, apart from them on gfx1250.
         ("gfx950", [load(1), "global_load_lds_dword v10, s[0:1]", "s_waitcnt vmcnt(1)", use(1)], ""),
         ("gfx950", ["global_load_lds_dword v10, s[0:1]", load(1), "s_waitcnt vmcnt(1)", use(1)], "vmcnt(0)"),
