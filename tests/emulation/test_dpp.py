@@ -119,6 +119,9 @@ def test_pairs_and_halves_of_registers_move(engine: Any) -> None:
     (got,) = registers_after(body, engine, {each: given[each][:32] for each in given}, [6], arch="gfx1201")
     turned = low[:32].reshape(2, 16)[:, (np.arange(16) - 1) % 16].reshape(32)
     np.testing.assert_array_equal(got, turned << 16 | old_low[:32] & 0xFFFF)
+    body = ["v_add_nc_u16_e64_dpp v6, v4, v5 op_sel:[1,0,1] row_ror:1 row_mask:0xf bank_mask:0xf"]
+    (got,) = registers_after(body, engine, {each: given[each][:32] for each in given}, [6], arch="gfx1100")
+    np.testing.assert_array_equal(got, (turned >> 16) + high[:32] << 16 | old_low[:32] & 0xFFFF)
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -66,13 +66,12 @@ def run_vector(
         elif "sdwa" in modifiers and number < 2 and kind != "mask":
             values.append(_selected(waves, operand, kind, modifiers.get(f"src{number}_sel", "DWORD"), chosen, count))
         elif "dpp" in modifiers and number == 0:
-            value, lanes = moved_lanes(waves.read(operand, kind, chosen, count), modifiers, mask, waves.lanes)
+            value = waves.read(_picked(operand, kind, modifiers, number), kind, chosen, count)
+            value, lanes = moved_lanes(value, modifiers, mask, waves.lanes)
             written = written & lanes
             values.append(value)
-        elif width(kind) == 16 and kind != "mask" and picks(modifiers, "op_sel", number, 0):
-            values.append(waves.read(_high_half(operand), kind, chosen, count))
         else:
-            values.append(waves.read(operand, kind, chosen, count))
+            values.append(waves.read(_picked(operand, kind, modifiers, number), kind, chosen, count))
     found = operation.meaning(*values)
     found = list(found) if isinstance(found, tuple) else [found]
     kinds, shown = operation.results, instruction.results
@@ -123,6 +122,11 @@ def _placed(raw: Any, old: Any, modifiers: Mapping[str, str]) -> Any:
 
 def _next(operand: Operand) -> Operand:
     return Operand(operand.kind, operand.text, operand.number + 1)
+
+
+def _picked(operand: Operand, kind: str, modifiers: Mapping[str, str], number: int) -> Operand:
+    """A source, of 16 bits the half that `op_sel` says."""
+    return _high_half(operand) if width(kind) == 16 and picks(modifiers, "op_sel", number, 0) else operand
 
 
 def _high_half(operand: Operand) -> Operand:
