@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from argosy.emulation.assembly import read_assembly
+from argosy.emulation.decode import decode
 from argosy.emulation.refusal import NotEmulated
-from tests.emulation.text import ENGINES, registers_after
+from tests.emulation.text import ENGINES, kernel_text, registers_after
 
 Words = NDArray[np.uint32]
 
@@ -220,3 +222,18 @@ def test_integers_are_held_within_their_type(name: str, engine: Any) -> None:
 def test_other_clamping_is_refused(line: str, engine: Any) -> None:
     with pytest.raises(NotEmulated, match="clamp"):
         registers_after([line], engine, {3: np.zeros(64, np.uint32), 4: np.zeros(64, np.uint32)}, [5])
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("v_add3_u32 v5, v3, v4, v3 op_sel:[1,0,0,0]", "op_sel of v_add3_u32"),
+        ("v_mad_u32_u16 v5, v3, v4, v3 op_sel:[1,0,0,1]", "op_sel of v_mad_u32_u16"),
+        ("v_dot2_f32_f16 v5, v3, v4, v3 neg_lo:[1,0,0]", "neg_lo of v_dot2_f32_f16"),
+        ("v_dot4_i32_i8 v5, v3, v4, v3 op_sel_hi:[0,0,0]", "op_sel_hi of v_dot4_i32_i8"),
+        ("v_dot4_i32_iu8 v5, v3, v4, v3 neg_lo:[1,1,0] neg_hi:[1,0,0]", "neg_hi of v_dot4_i32_iu8"),
+    ],
+)
+def test_halves_that_are_not_there_are_refused(line: str, told: str) -> None:
+    with pytest.raises(NotEmulated, match=told):
+        decode(read_assembly(kernel_text([line], "gfx1100")))

@@ -158,6 +158,19 @@ def _check_matrix(shape: MatrixShape, operands: tuple[Operand, ...], modifiers: 
         raise NotEmulated(f"{shape.name} of these operands")
 
 
+def _check_halves(operation: Operation, modifiers: Mapping[str, str]) -> None:
+    """Refuse what picks or negates halves of operands that have none. Raises NotEmulated."""
+    kinds = operation.sources
+    if kinds and (kinds[0] == "mix" or kinds[0].startswith("p")):
+        return
+    for name in ("op_sel_hi", "neg_lo", "neg_hi"):
+        if name in modifiers:
+            raise NotEmulated(f"{name} of {operation.name}")
+    for place, kind in enumerate((*kinds, operation.results[0])):
+        if picks(modifiers, "op_sel", place, 0) and kind not in ("u16", "i16", "f16", "b16"):
+            raise NotEmulated(f"op_sel of {operation.name}")
+
+
 def plain_name(mnemonic: str) -> str:
     """A mnemonic without what says how it is encoded."""
     name = mnemonic.replace("v_dual_", "v_", 1)
@@ -204,6 +217,7 @@ def _computing(
     if wanted == "v_dot4_i32_iu8":
         signs = modifiers.get("neg_lo", "[0,0,0]").strip("[]").split(",")
         wanted += f"@{signs[0]}{signs[1]}"
+        modifiers = {key: text for key, text in modifiers.items() if key != "neg_lo"}
     if wanted.startswith("v_cvt_scalef32_pk_") and wanted.endswith("_fp4"):
         wanted += f"@{picks(modifiers, 'op_sel', 0, 0) + 2 * picks(modifiers, 'op_sel', 1, 0)}"
         modifiers = {key: text for key, text in modifiers.items() if key != "op_sel"}
@@ -218,6 +232,7 @@ def _computing(
     operation = OPERATIONS.get(RENAMED.get(wanted, wanted))
     if operation is None:
         raise NotEmulated(f"the instruction {statement.mnemonic}")
+    _check_halves(operation, modifiers)
     shown = [kind for kind in operation.results if kind not in ("scc", "exec32", "exec64")]
     needed = [kind for kind in operation.sources if kind not in ("scc", "exec32", "exec64")]
     if operation.keeps:
