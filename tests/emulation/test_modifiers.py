@@ -217,7 +217,7 @@ def test_integers_are_held_within_their_type(name: str, engine: Any) -> None:
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize(
     "line",
-    ["v_mad_u32_u24 v5, v3, v4, v3 clamp", "v_pk_add_u16 v5, v3, v4 clamp", "v_add_co_u32 v5, vcc, v3, v4 clamp"],
+    ["v_mad_u32_u24 v5, v3, v4, v3 clamp", "v_pk_mad_u16 v5, v3, v4, v3 clamp", "v_add_co_u32 v5, vcc, v3, v4 clamp"],
 )
 def test_other_clamping_is_refused(line: str, engine: Any) -> None:
     with pytest.raises(NotEmulated, match="clamp"):

@@ -37,11 +37,12 @@ _BY_KIND: Final = Counters("loadcnt", "storecnt", "dscnt", "kmcnt")
 class Generation:
     """What code for an arch means that for another it does not.
 
-    `clears_halves`: most 16-bit results clear the other half of their register. `fnuz`: 8-bit floats have no -0 and no
-    infinity. `ids_in_traps`: a workgroup finds its numbers in trap registers. `wmma` says which part of the rows of a
-    factor each half of a wave holds in matrix instructions over 32 lanes: the whole, its half, or every second run;
-    empty where there are none. `wide_resources`: those of buffers have 57 bits of address and 45 of size, where others
-    have 48 and 32. `vectors` and `scalars` are the most registers of a wave, `local_size` the most bytes of local
+    `clears_halves`: most 16-bit results clear the other half of their register. `fnuz`: 8-bit floats have no -0 and
+    no infinity. `ids_in_traps`: a workgroup finds its numbers in trap registers. `wmma` says which part of the rows
+    of a factor each half of a wave holds in matrix instructions over 32 lanes: the whole, its half, or every second
+    run; empty where there are none. `wide_resources`: those of buffers have 57 bits of address and 45 of size,
+    where others have 48 and 32. `one_scalar`: both halves of packed float32 operations read the same register of a
+    scalar source. `vectors` and `scalars` are the most registers of a wave, `local_size` the most bytes of local
     memory of a workgroup, `private_size` those of a wave's private memory.
     """
 
@@ -51,6 +52,7 @@ class Generation:
     ids_in_traps: bool = False
     wmma: Literal["", "whole", "half", "runs"] = ""
     wide_resources: bool = False
+    one_scalar: bool = False
     vectors: int = 256
     scalars: int = 106
     local_size: int = 64 << 10
@@ -99,6 +101,7 @@ GENERATIONS: Final = {
         ids_in_traps=True,
         wmma="runs",
         wide_resources=True,
+        one_scalar=True,
         vectors=1024,
         local_size=320 << 10,
         private_size=_PRIVATE_12,

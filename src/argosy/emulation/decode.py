@@ -55,6 +55,7 @@ KNOWN: Final = frozenset({
     "wave_rol", "row_mask", "bank_mask", "bound_ctrl", "fi",
 })  # fmt: skip
 """Modifiers that mean something here, or that caches alone heed."""
+_FLOATS: Final = frozenset({"f16", "f32", "f64", "high", "pf16", "pf32"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,6 +234,9 @@ def _computing(
     if operation is None:
         raise NotEmulated(f"the instruction {statement.mnemonic}")
     _check_halves(operation, modifiers)
+    for modifier in ("clamp", "mul", "div"):
+        if modifier in modifiers and operation.results[0] not in _FLOATS:
+            raise NotEmulated(f"{modifier} of {name}")
     shown = [kind for kind in operation.results if kind not in ("scc", "exec32", "exec64")]
     needed = [kind for kind in operation.sources if kind not in ("scc", "exec32", "exec64")]
     if operation.keeps:
@@ -247,6 +251,17 @@ def _computing(
         sources = sources[:-1]
     if len(results) != len(shown) or len(sources) != len(needed):
         raise NotEmulated(f"{statement.mnemonic} with {len(operands)} operands")
+    if operation.sources[:1] == ("pf32",) and generation(listing.arch).one_scalar:
+        modifiers = {**modifiers, "op_sel_hi": _halves_of_one_scalar(sources, modifiers)}
     if operation.keeps:
         sources = (*sources, results[0])
     return Instruction(place, name, statement, results, sources, modifiers, operation, writes_exec=compares)
+
+
+def _halves_of_one_scalar(sources: tuple[Operand, ...], modifiers: Mapping[str, str]) -> str:
+    """`op_sel_hi` where both halves read the same register of a scalar source."""
+    picked = (
+        picks(modifiers, *(("op_sel", place, 0) if source.kind == "s" else ("op_sel_hi", place, 1)))
+        for place, source in enumerate(sources)
+    )
+    return f"[{','.join(map(str, picked))}]"

@@ -60,11 +60,11 @@ def constant_bits(operand: Operand, kind: str) -> int:
 
 
 def packed_constant(operand: Operand, kind: str) -> int:
-    """The 32 bits of a constant from which a packed source of 16 bits takes its halves.
+    """The 32 bits of a constant from which a packed or mixed source of 16 bits takes its halves.
 
     Integers are of 32 bits, with their sign; floats are in the low half alone, or float32 where it is integers that are
     packed (LLVM, `getInlineEncodingV216`).
     """
     if isinstance(operand.value, float):
-        return constant_bits(operand, "f16" if kind == "pf16" else "f32")
+        return constant_bits(operand, "f16" if kind.endswith("f16") else "f32")
     return operand.value & 0xFFFFFFFF

@@ -103,21 +103,24 @@ static const void *fetch(const Machine *m, const Wave *w, const Instruction *in,
   }
 }
 
-static void clamp_real(const Instruction *in, int n, Lanes *value) {
-  for (int i = 0; i < n; i++) {
-    float x = value->real[i];
-    if (in->factor) x *= in->factor == 1 ? 2.0f : in->factor == 2 ? 4.0f : 0.5f;
-    if (in->clamp) x = !(x > 0) ? 0 : x > 1 ? 1 : x;
-    value->real[i] = x;
-  }
+/* A result with what is asked for behind the operation. In double, where a power of two loses nothing. */
+static double finished(const Instruction *in, double x) {
+  if (in->factor) x *= in->factor == 1 ? 2 : in->factor == 2 ? 4 : 0.5;
+  return !in->clamp ? x : !(x > 0) ? 0 : x > 1 ? 1 : x;
 }
 
-static void clamp_half(const Instruction *in, int n, Lanes *value) {
-  for (int i = 0; i < n; i++) {
-    float x = half_value(value->half[i]);
-    if (in->factor) x = rounded_half(x * (in->factor == 1 ? 2.0f : in->factor == 2 ? 4.0f : 0.5f));
-    if (in->clamp) x = !(x > 0) ? 0 : x > 1 ? 1 : x;
-    value->half[i] = half_bits(x);
+static void finish(const Instruction *in, int n, Lanes *value) {
+  switch (in->result_type[0]) {
+  case WIDE:
+    for (int i = 0; i < n; i++) value->wide[i] = bits_f64_u64(finished(in, bits_u64_f64(value->wide[i])));
+    break;
+  case HALF:
+  case HIGH:
+  case PACKED_HALF:
+    for (int i = 0; i < n; i++) value->half[i] = half_bits(double_to_half(finished(in, half_value(value->half[i]))));
+    break;
+  default:
+    for (int i = 0; i < n; i++) value->real[i] = (float)finished(in, value->real[i]);
   }
 }
 
@@ -161,10 +164,7 @@ static void evaluate(const Machine *m, const Wave *w, const Instruction *in, Out
     }
     void *results[2] = {&outcome->value[which][0], &outcome->value[which][1]};
     handlers[in->what](n, sources, results);
-    if (in->clamp || in->factor) {
-      if (in->result_type[0] == WORD) clamp_real(in, n, &outcome->value[which][0]);
-      else clamp_half(in, n, &outcome->value[which][0]);
-    }
+    if (in->clamp || in->factor) finish(in, n, &outcome->value[which][0]);
   }
 }
 

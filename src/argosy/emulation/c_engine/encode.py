@@ -219,8 +219,6 @@ class _Encoder:
         for place, kind in enumerate(results):
             row["result_type"][place] = _type(kind)
         self._modified(row, instruction, operation)
-        if "clamp" in modifiers and operation.results[0] not in ("f16", "f32", "high"):
-            raise NotEmulated(f"clamp of {operation.results[0]}")
         row["clamp"] = "clamp" in modifiers
         row["factor"] = {"": 0, "2": 1, "4": 2}[modifiers.get("mul", "")] or (3 if "div" in modifiers else 0)
         row["clears"] = self._old and operation.clears and not (instruction.results and instruction.results[0].half)
@@ -346,7 +344,7 @@ def _constant(operand: Operand, kind: str) -> int:
     if kind in ("k16", "ku16"):
         raw = int(operand.value) & 0xFFFF
         return (raw - 0x10000 if raw > 0x7FFF and kind == "k16" else raw) & 0xFFFFFFFF
-    if kind in ("pf16", "pu16", "pi16"):
+    if kind in ("pf16", "pu16", "pi16", "f16"):
         return packed_constant(operand, kind)
     if kind in ("pf32", "pb32"):
         bits = constant_bits(operand, "f32" if kind == "pf32" else "u32")

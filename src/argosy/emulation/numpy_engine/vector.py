@@ -78,7 +78,7 @@ def run_vector(
     if kinds == ("pair",):
         kinds, shown = ("f32", "f32"), (shown[0], _next(shown[0]))
     shape = (count, waves.lanes)
-    found[0] = _finished(found[0], kinds[0], instruction)
+    found[0] = _finished(found[0], instruction)
     calls: list[Any] = []
     if instruction.writes_exec:
         calls.append(partial(waves.write_mask, EXEC, chosen, np.broadcast_to(found[0], shape) & mask))
@@ -135,7 +135,7 @@ def _high_half(operand: Operand) -> Operand:
     )
 
 
-def _finished(value: Any, kind: str, instruction: Instruction) -> Any:
+def _finished(value: Any, instruction: Instruction) -> Any:
     """A result with what is asked for behind the operation: clamping, and a factor."""
     modifiers = instruction.modifiers
     if "mul" in modifiers:
@@ -143,8 +143,6 @@ def _finished(value: Any, kind: str, instruction: Instruction) -> Any:
     if "div" in modifiers:
         value = value / value.dtype.type(int(modifiers["div"]))
     if "clamp" in modifiers:
-        if kind[0] != "f":
-            raise NotEmulated("clamp on integers")
         value = np.where(value > 0, np.minimum(value, 1), 0).astype(value.dtype)  # no number, and -0, are 0
     return value
 
@@ -195,8 +193,7 @@ def _packed(waves: Waves, instruction: Instruction, operation: Operation, chosen
         results = [halves[0][0], _half_of_second(waves, instruction, chosen, count)]
     else:
         results = [operation.meaning(*values) for values in halves]
-    if "clamp" in modifiers:
-        raise NotEmulated("clamp on packed values")
+    results = [_finished(each, instruction) for each in results]
     shape = (count, waves.lanes)
     low, high_value = (np.ascontiguousarray(np.broadcast_to(each, shape)) for each in results)
     result = instruction.results[0]

@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from argosy.emulation.modifiers import constant_bits
+from argosy.emulation.modifiers import constant_bits, packed_constant
 from argosy.emulation.operands import EXEC, NULL, SCALARS, Operand
 from argosy.emulation.refusal import NotEmulated
 from argosy.emulation.semantics.arithmetic import TYPES
@@ -80,7 +80,8 @@ class Waves:
         if kind == "mask":
             return self.mask_of(operand.number, chosen)
         if operand.kind == "constant":
-            value = np.full((count, 1), constant_bits(operand, kind), TYPES[_unsigned(kind)]).view(TYPES[kind])
+            bits = packed_constant(operand, kind) >> 16 if operand.half == "h" else constant_bits(operand, kind)
+            value = np.full((count, 1), bits, TYPES[_unsigned(kind)]).view(TYPES[kind])
         elif width(kind) == 64:
             low, high = self.word(operand, 0, chosen), self.word(operand, 1, chosen) if operand.count > 1 else None
             wide = low.astype(np.uint64)

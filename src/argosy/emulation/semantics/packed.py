@@ -11,7 +11,7 @@ from typing import Any
 
 from argosy.emulation.semantics.arithmetic import bits, convert, fused, greatest, least
 from argosy.emulation.semantics.floats import maximum, minimum
-from argosy.emulation.semantics.table import operation
+from argosy.emulation.semantics.table import OPERATIONS, operation
 
 _TWO: dict[str, Callable[[Any, Any], Any]] = {
     "add": lambda a, b: a + b,
@@ -40,17 +40,17 @@ for _kind in ("u16", "i16"):
     operation(f"v_pk_min_{_kind}", _p, f"{_p} {_p}")(least)
     operation(f"v_pk_max_{_kind}", _p, f"{_p} {_p}")(greatest)
     operation(f"v_pk_mad_{_kind}", _p, f"{_p} {_p} {_p}")(lambda a, b, c: a * b + c)
+    for _name in ("add", "sub"):
+        operation(f"v_pk_{_name}_{_kind}@clamp", _p, f"{_p} {_p}")(OPERATIONS[f"v_{_name}_{_kind}@clamp"].meaning)
 operation("v_pk_mul_lo_u16", "pu16", "pu16 pu16")(_TWO["mul"])
 operation("v_pk_lshlrev_b16", "pu16", "pu16 pu16")(lambda by, a: a << (by & 15))
 operation("v_pk_lshrrev_b16", "pu16", "pu16 pu16")(lambda by, a: a >> (by & 15))
 operation("v_pk_ashrrev_i16", "pi16", "pi16 pi16")(lambda by, a: a >> (by & 15))
 
 # Sources of `mix` are float16 or float32, as op_sel_hi says of each; the decoder makes float32 of them.
-operation("v_fma_mix_f32 v_mad_mix_f32", "f32", "mix mix mix")(fused)
-operation("v_fma_mixlo_f16 v_mad_mixlo_f16", "f16", "mix mix mix", clears=False)(
-    lambda a, b, c: convert(fused(a, b, c), "f16")
-)
-operation("v_fma_mixhi_f16 v_mad_mixhi_f16", "high", "mix mix mix")(lambda a, b, c: convert(fused(a, b, c), "f16"))
+operation("v_fma_mix_f32", "f32", "mix mix mix")(fused)
+operation("v_fma_mixlo_f16", "f16", "mix mix mix", clears=False)(lambda a, b, c: convert(fused(a, b, c), "f16"))
+operation("v_fma_mixhi_f16", "high", "mix mix mix")(lambda a, b, c: convert(fused(a, b, c), "f16"))
 
 
 # ------------------------------------------------------------------------------------------------------ dot products
