@@ -18,14 +18,24 @@ from argosy.emulation.archs import generation
 from argosy.emulation.c_engine.encode import _FACTORS
 from argosy.emulation.matrix import MatrixShape, find_matrix
 from argosy.emulation.memory_forms import ATOMICS, EXCHANGES, LOCAL_ATOMICS, SIZES, Space, find_memory_form
+from argosy.emulation.semantics import load_semantics
+from argosy.emulation.semantics.table import OPERATIONS
 from tests import emulation
 from tests.emulation.test_matrix import DOUBLES, FORMATS, MFMA, SHORT, WMMA
+
+load_semantics()
 
 
 def _gathered(table: str) -> set[str]:
     """The keys of a table, of all modules of these tests that have it."""
     modules = [import_module(f"{emulation.__name__}.{each.name}") for each in iter_modules(emulation.__path__)]
     return {name for module in modules for name in getattr(module, table, ())}
+
+
+def test_every_operation_has_an_expectation() -> None:
+    expected = _gathered("EXPECTED")
+    assert sorted(OPERATIONS.keys() - expected) == []
+    assert sorted(expected - OPERATIONS.keys()) == []
 
 
 ACCESSES = _gathered("NAMES")
