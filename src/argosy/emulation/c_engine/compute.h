@@ -254,7 +254,7 @@ static void run_scalar(Machine *m, Wave *w, const Instruction *in) {
     default: {
       const Operand *o = &in->result[shown++];
       if (o->number >= NOWHERE) break;
-      w->scalars[o->number] = results[k].word[0];
+      w->scalars[o->number] = in->result_type[k] == HALF ? results[k].half[0] : results[k].word[0];
       if (in->result_type[k] == WIDE) w->scalars[o->number + 1] = results[k].word[1];
     }
     }

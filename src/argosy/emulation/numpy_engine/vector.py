@@ -47,7 +47,8 @@ def run_scalar(waves: Waves, instruction: Instruction, operation: Operation, cho
                 Operand("s", "exec", EXEC, 2), f"u{kind[4:]}", chosen, value.astype(TYPES[f"u{kind[4:]}"]), None
             )
         else:
-            waves.write(next(results), kind, chosen, np.broadcast_to(value, (count, 1)).astype(TYPES[kind]), None)
+            whole = np.broadcast_to(value, (count, 1)).astype(TYPES[kind])
+            waves.write(next(results), kind, chosen, whole, None, clears=True)
 
 
 def run_vector(

@@ -220,7 +220,8 @@ for _name, _order in (
     _scalar(f"s_cmpk_{_name}_u32", "scc", "u32 ku16")(_order)
 
 # ------------------------------------------------------------------------------------------------------ floats
-# RDNA3.5 and later compute some floats in scalar registers; what vectors do is done there too.
+# RDNA3.5 and later compute some floats in scalar registers; what vectors do is done there too. Those of 16 bits lie in
+# the low half of a register, and results clear the high one.
 for _name in (
     "add",
     "sub",
