@@ -54,12 +54,9 @@ def _given(kind: str, random: np.random.Generator) -> list[int]:
     if kind in ("mask", "scc"):
         return [int(each) for each in random.integers(0, 2, _COUNT)]
     bits = 16 if kind.startswith("k") else int(kind[4:]) if kind.startswith("exec") else width(kind)
-    raw = [
-        _EDGES[int(random.integers(len(_EDGES)))]
-        if random.random() < 0.6
-        else int.from_bytes(random.bytes(8), "little")
-        for _ in range(_COUNT)
-    ]
+    edges = np.array(_EDGES, np.uint64)[random.integers(0, len(_EDGES), _COUNT)]
+    wide = random.integers(0, W64, _COUNT, np.uint64, endpoint=True)
+    raw = np.where(random.random(_COUNT) < 0.6, edges, wide).tolist()
     return [signed(each, bits) if kind[0] == "i" or kind == "k16" else each & ((1 << bits) - 1) for each in raw]
 
 

@@ -120,7 +120,7 @@ SINGLE = {
     for bits in (32, 64)
 }
 for _space in ("global", "flat"):
-    for _bits, _end in ((32, ""), (64, "_x2")):
+    for _bits, _end in ((32, ""), (64, "_x2"))[: 2 if _space == "global" else 1]:
         for _what in ("add", "sub", "and", "or", "xor", "inc", "dec", "swap", "cmpswap"):
             SINGLE[f"{_space}_atomic_{_what}{_end}"] = ("gfx942", f"u{_bits}", _what)
             _kind = f"{'b' if _what in ('and', 'or', 'xor', 'swap', 'cmpswap') else 'u'}{_bits}"
