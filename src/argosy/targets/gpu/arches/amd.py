@@ -237,8 +237,12 @@ _CDNA5: Final = (
     _cdna5("gfx1251", "CDNA 5 for double precision: Instinct MI430X"),
 )
 
+_EMULATED: Final = "emulated: 100 cases of ONNX's suite, SqueezeNet, small models of the families of the catalogue"
+_EMULATED_MORE: Final = "emulated: 300 cases of ONNX's suite, ResNet-50, MobileNetV2, BERT, three real models"
+_MORE: Final = ("gfx942", "gfx1100")
+
 AMD: Final = tuple(
-    row if emulated_reason(row.name) else replace(row, tier="emulated: small models of the families of the catalogue")
+    row if emulated_reason(row.name) else replace(row, tier=_EMULATED_MORE if row.name in _MORE else _EMULATED)
     for row in (*_ROWS, *_CDNA5, *_GENERICS)
 )
 """Every row of AMD's, the generic ones last."""
