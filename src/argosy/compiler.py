@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib.util
 import itertools
 import logging
 import math
@@ -20,7 +19,8 @@ from argosy.artifact.artifact import PRODUCER, Artifact, CompiledVariant
 from argosy.artifact.encode import encode_program, encode_symbols
 from argosy.artifact.manifest import SCHEMA, SLIM, Manifest, ModelInfo, ValueInfo, variant_key
 from argosy.artifact.program import ProgramRecord
-from argosy.errors import BranchError, CompileError, UsageError
+from argosy.drivers.machine import Machine, this_machine
+from argosy.errors import ArgosyError, BranchError, CompileError, UsageError
 from argosy.host_cpu import usable_cores
 from argosy.ir.binding import wanted_values
 from argosy.ir.dim import Symbol, lone_symbol
@@ -32,9 +32,12 @@ from argosy.ir.types import TensorType, Type, type_symbols
 from argosy.options import CompileOptions, Dimensions, DimValue
 from argosy.passes.bind_dims import BindDims
 from argosy.passes.manager import PassManager, Phase
-from argosy.targets.base import Lowered, Target, Workshop, find_arch, find_archs, make_target
+from argosy.targets.base import Lowered, Target, Workshop, find_arch, find_archs, make_target, target_kind
 
-__all__ = ["CompileOptions", "Target", "compile", "compile_program", "load_onnx", "make_target", "resolve_targets"]
+__all__ = [
+    "CompileOptions", "Target", "compile", "compile_each", "compile_program", "compile_what_can_be", "load_onnx",
+    "machine_targets", "make_target", "resolve_targets",
+]  # fmt: skip
 
 log = logging.getLogger("argosy.compile")
 
@@ -42,6 +45,8 @@ _MOST_SPECIALISED: Final = 64
 """Combinations of sizes that one artifact gets code for."""
 _AT_ONCE: Final = 4
 """Variants that are lowered side by side."""
+_Made = list[tuple[Mapping[str, int], Lowered]]
+"""What a target made for each set of sizes; of those for every size, the set is empty."""
 
 
 def load_onnx(
@@ -126,45 +131,78 @@ def _named(part: str | Target) -> Sequence[Target]:
     """The targets that one name means; a target means itself."""
     if isinstance(part, Target):
         return (part,)
-    return tuple(_native()) if part.strip() == "native" else find_archs(part.strip())
+    return machine_targets(this_machine()) if part.strip() == "native" else find_archs(part.strip())
 
 
-def _native() -> Iterator[Target]:
-    """What this machine runs best: each GPU that its drivers report, then its CPU level.
+def machine_targets(machine: Machine) -> tuple[Target, ...]:
+    """What a machine runs best: each GPU that its drivers report, then its CPU level.
 
-    What the compiler is not installed for is left out, and said; without any the reference remains.
+    What the compiler is not installed for is left out, and said; without code for the CPU the reference remains.
     """
-    from argosy.drivers.discovery import devices  # noqa: PLC0415 - nothing else here asks the machine
-
-    for info in devices():
-        if info.problem:
-            log.warning("%s gets no code: %s", info.name, info.problem)
-        elif importlib.util.find_spec("triton") is None:
-            log.warning("the package triton (extra gpu) is not installed: %s gets no code", info.name)
-        else:
-            try:
-                yield from find_archs(info.arch)
-            except UsageError as error:
-                log.warning("%s gets no code: %s", info.name, error.what)
-    if importlib.util.find_spec("ziglang") is None:
-        log.warning("the package ziglang (extra cpu) is not installed: on its CPU the artifact runs on ref")
-        yield find_arch("ref")
-    else:
-        yield find_arch("cpu")
+    gpus, cpu = ([*kind.for_machine(machine)] for kind in (target_kind("gpu"), target_kind("cpu")))
+    return tuple(dict.fromkeys((*gpus, *(cpu or [find_arch("ref")]))))
 
 
 def compile_program(
     program: Program, targets: Sequence[Target], options: CompileOptions, *, weights: str = "embed"
 ) -> Artifact:
     """Compile a program for targets that were resolved already; see `compile`."""
+    built = _Build(program, options)
+    for target, made in _attempts(program, targets, options):
+        if isinstance(made, ArgosyError):
+            raise made
+        built.add(target, made)
+    return built.artifact(weights)
+
+
+def compile_what_can_be(
+    program: Program, targets: Sequence[Target], options: CompileOptions, *, weights: str = "embed"
+) -> tuple[Artifact, dict[Target, ArgosyError]]:
+    """One artifact for the targets that a program compiles for, and why it does not for the others.
+
+    Raises the first of these errors where nothing is left.
+    """
+    built = _Build(program, options)
+    failures: dict[Target, ArgosyError] = {}
+    for target, made in _attempts(program, targets, options):
+        if isinstance(made, ArgosyError):
+            failures[target] = made
+        else:
+            built.add(target, made)
+    if targets and len(failures) == len(targets):
+        raise next(iter(failures.values()))
+    return built.artifact(weights), failures
+
+
+def compile_each(
+    program: Program, targets: Sequence[Target], options: CompileOptions, *, weights: str = "embed"
+) -> Iterator[tuple[Target, Artifact | ArgosyError]]:
+    """An artifact for each target, or why there is none, in the order of the targets and as they are ready."""
+    for target, made in _attempts(program, targets, options):
+        if isinstance(made, ArgosyError):
+            yield target, made
+            continue
+        built = _Build(program, options)
+        built.add(target, made)
+        yield target, built.artifact(weights)
+
+
+def _attempts(
+    program: Program, targets: Sequence[Target], options: CompileOptions
+) -> Iterator[tuple[Target, _Made | ArgosyError]]:
+    """What each target made for each set of sizes, or the error that kept it from that; the others go on."""
     sizes = ({}, *_special_sizes(program, options))
     wanted = [(target, dims) for target in targets if target.needs_variant for dims in sizes]
-    built = _Build(program, options)
     with Workshop(options.jobs) as workshop:
-        made = _lowered(program, wanted, options, workshop)
-        for (target, dims), result in zip(wanted, made, strict=True):
-            built.add(target, dims, result())
-    return built.artifact(weights)
+        results = _lowered(program, wanted, options, workshop)
+        for target in targets:
+            mine = [(dims, result) for (other, dims), result in zip(wanted, results, strict=True) if other is target]
+            made: _Made | ArgosyError
+            try:
+                made = [(dims, result()) for dims, result in mine]
+            except ArgosyError as error:
+                made = error
+            yield target, made
 
 
 def _lowered(
@@ -236,8 +274,13 @@ class _Build:
         if not options.slim:
             self._record, self._weights = encode_program(program)
 
-    def add(self, target: Target, dims: Mapping[str, int], lowered: Lowered) -> None:
-        """Add what the target made; where `dims` are given, of one for these sizes alone."""
+    def add(self, target: Target, made: _Made) -> None:
+        """Add what a target made."""
+        for dims, lowered in made:
+            self._add(target, dims, lowered)
+
+    def _add(self, target: Target, dims: Mapping[str, int], lowered: Lowered) -> None:
+        """Add a variant; where `dims` are given, one for these sizes alone."""
         variant = lowered.variant
         if dims:
             sizes = _told(dims)

@@ -167,4 +167,4 @@ def test_arches_shows_names_numbers_and_reasons(call: Call) -> None:
 def test_arches_promises_no_more_than_compile_does(call: Call, model: Path) -> None:
     (row,) = json.loads(call("arches", "gfx942", "--model", model, "--json").out)
     built = row["tier"].startswith(("compiled", "emulated", "run on hardware"))
-    assert built == (row["model"] == "compiles")
+    assert built == row["model"].startswith("compiles; needs ")

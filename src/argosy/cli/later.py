@@ -22,13 +22,9 @@ LATER_VERBS: Final = (
     "report",
 )
 
-_FLEET: Final = "this version has no fleets; name the archs with --arch, and merge artifacts with `argosy merge`"
-
 LATER: Final[tuple[Spelling, ...]] = (
     refused("--tune", ("compile",), "this version does not tune"),
     refused("--db", ("compile",), "this version has no tuning database"),
-    refused("--fleet", ("compile",), _FLEET),
-    refused("--separate", ("compile",), "this version writes one file; compile for each arch on its own"),
     refused("--compare", ("perf",), "this version compares no runs; keep the --json of each"),
     refused("--ranges", ("perf",), "this version marks no ranges for profilers"),
     refused("--trace", ("perf",), "this version writes no traces; --json has every instruction's time"),

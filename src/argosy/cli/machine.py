@@ -7,11 +7,11 @@ import os
 import platform
 import sys
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from argosy import __version__
 
-__all__ = ["describe_machine"]
+__all__ = ["describe_machine", "machine_json"]
 
 # Extra (or `base`) and the packages that it needs, as pyproject.toml names them.
 _PACKAGES: Final = {
@@ -43,6 +43,15 @@ def describe_machine() -> dict[str, dict[str, str]]:
         "gpus": _gpus(),
         "cpu": _cpu(),
     }
+
+
+def machine_json() -> Any:
+    """The machine as `compile --fleet` reads it."""
+    import msgspec
+
+    from argosy.drivers.machine import this_machine
+
+    return msgspec.to_builtins(this_machine(), order="sorted")
 
 
 def _version(package: str) -> str:

@@ -9,6 +9,7 @@ import msgspec
 
 from argosy import host_cpu
 from argosy.artifact.manifest import VariantRecord
+from argosy.drivers.machine import Machine
 from argosy.errors import DeviceError
 from argosy.runtime.devices.cpu import cpu_family
 from argosy.runtime.devices.host import HOST_FAMILY
@@ -86,8 +87,9 @@ def judge(
     exact: bool = False,
     native_code: bool = True,
     slim: bool = False,
+    machine: Machine | None = None,
 ) -> Selection:
-    """An answer for each variant and for `ref`, best first, on this machine.
+    """An answer for each variant and for `ref`, best first, on this machine or another one.
 
     `device` limits the choice to one device, `exact` to code for just this machine, `native_code=False` to `ref`.
     Raises DeviceError for an unknown device.
@@ -99,7 +101,9 @@ def judge(
             f"there is no device {device!r} in this version of Argosy",
             hint=f"devices: {', '.join(known)} (leave --device out to choose)",
         )
-    choices = [_told(_judge(variant, device or "", exact=exact, native_code=native_code)) for variant in variants]
+    choices = [
+        _told(_judge(variant, device or "", machine, exact=exact, native_code=native_code)) for variant in variants
+    ]
     choices.append(_reference(wanted, slim=slim))
     order = sorted(range(len(choices)), key=lambda index: (not choices[index].fits, _rank(choices[index]), index))
     return Selection(tuple(choices[index] for index in order))
@@ -126,13 +130,16 @@ def select(
 
 
 def _rank(choice: Choice) -> tuple[int, int, int]:
-    """What runs rather than what: code, of the highest level; of one level, code for special sizes; `ref` at last."""
+    """What runs rather than what: code, for just this device or of the highest level; then that for special sizes.
+
+    `ref` comes at last.
+    """
     variant = choice.variant
     if variant is None:
         return (2, 0, 0)
-    # Each level of a CPU family asks for more features than the ones below.
     if variant.family in GPU_FAMILIES:
-        return (-1, int(variant.portable), int(not variant.dims))
+        return (-1, int(choice.answer != OPTIMAL) + int(variant.portable), int(not variant.dims))
+    # Each level of a CPU family asks for more features than the ones below.
     return (int(variant.family == HOST_FAMILY), -len(variant.requirements.features), int(not variant.dims))
 
 
@@ -144,7 +151,7 @@ def _told(choice: Choice) -> Choice:
     return msgspec.structs.replace(choice, reason=f"{choice.reason}; for runs with {sizes}")
 
 
-def _judge(variant: VariantRecord, device: str, *, exact: bool, native_code: bool) -> Choice:
+def _judge(variant: VariantRecord, device: str, machine: Machine | None, *, exact: bool, native_code: bool) -> Choice:
     wanted = device.partition(":")[0]
     if not native_code:
         return Choice(variant, REFUSED, "native code is switched off")
@@ -153,9 +160,9 @@ def _judge(variant: VariantRecord, device: str, *, exact: bool, native_code: boo
     if variant.family == HOST_FAMILY:
         return _judge_host(variant)
     if variant.family in GPU_FAMILIES:
-        return _judge_gpu(variant, device, exact=exact)
+        return _judge_gpu(variant, device, machine, exact=exact)
     if variant.family.startswith(cpu_family("")):
-        return _judge_cpu(variant, exact=exact)
+        return _judge_cpu(variant, machine, exact=exact)
     return Choice(variant, REFUSED, f"no {variant.family} device is known to this version")
 
 
@@ -174,10 +181,10 @@ def _judge_host(variant: VariantRecord) -> Choice:
     return Choice(variant, OPTIMAL, "its plan needs nothing but this process")
 
 
-def _judge_gpu(variant: VariantRecord, device: str, *, exact: bool) -> Choice:
+def _judge_gpu(variant: VariantRecord, device: str, machine: Machine | None, *, exact: bool) -> Choice:
     from argosy.runtime.gpu.fitting import fit  # noqa: PLC0415 - its imports are felt where there is no GPU code
 
-    found = fit(variant, device)
+    found = fit(variant, device, machine)
     if found.device is None:
         return Choice(variant, REFUSED, found.reason)
     if exact and not found.exact:
@@ -185,8 +192,11 @@ def _judge_gpu(variant: VariantRecord, device: str, *, exact: bool) -> Choice:
     return Choice(variant, OPTIMAL if found.exact else WORKS, found.reason)
 
 
-def _judge_cpu(variant: VariantRecord, *, exact: bool) -> Choice:
-    isa, system, features = host_cpu.isa(), host_cpu.system(), host_cpu.cpu_features()
+def _judge_cpu(variant: VariantRecord, machine: Machine | None, *, exact: bool) -> Choice:
+    if machine is None:
+        isa, system, features = host_cpu.isa(), host_cpu.system(), host_cpu.cpu_features()
+    else:
+        isa, system, features = machine.isa, machine.system, machine.features
     if variant.family != cpu_family(isa):
         return Choice(variant, REFUSED, f"its instruction set is {variant.family[4:]}, this CPU's {isa}")
     if variant.system and variant.system != system:

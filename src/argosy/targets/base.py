@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Any, ClassVar, Final, Self, TypeVar
 
 from argosy.artifact.artifact import CompiledVariant
+from argosy.drivers.machine import Machine
 from argosy.errors import DeviceError, UsageError
 from argosy.ir.literal import Literal
 from argosy.ir.module import Module
@@ -31,6 +32,7 @@ __all__ = [
     "find_archs",
     "known_archs",
     "make_target",
+    "target_kind",
 ]
 
 T = TypeVar("T")
@@ -130,6 +132,12 @@ class Target(ABC):
         target = cls.for_arch(name)
         return () if target is None else (target,)
 
+    @classmethod
+    def for_machine(cls, machine: Machine) -> Iterator[Target]:
+        """What a machine runs best of this target, one for each device; what it has no code for is said in the log."""
+        del machine
+        yield from ()
+
     @property
     @abstractmethod
     def arch(self) -> str:
@@ -194,15 +202,21 @@ def known_archs() -> Iterator[ArchInfo]:
     return (info for _, kind in TARGETS.walk() for info in kind.archs())
 
 
+def target_kind(name: str) -> type[Target]:
+    """The class of a target. Raises UsageError for an unknown one."""
+    kind = TARGETS.get(name)
+    if kind is None:
+        known = [key for key, _ in TARGETS.items()]
+        raise UsageError(f"there is no target {name!r}", hint=did_you_mean(name, known) or f"known: {', '.join(known)}")
+    return kind
+
+
 def make_target(name: str, **fields: Any) -> Target:
     """The target `name` with the given fields, frozen; goes into `targets=[...]` of `argosy.compile`.
 
     Raises UsageError for an unknown target or field.
     """
-    kind = TARGETS.get(name)
-    if kind is None:
-        known = [key for key, _ in TARGETS.items()]
-        raise UsageError(f"there is no target {name!r}", hint=did_you_mean(name, known) or f"known: {', '.join(known)}")
+    kind = target_kind(name)
     known = list(inspect.signature(kind).parameters)
     for given in fields:
         if given not in known:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import logging
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from argosy.cli.options.gpu import add_gpu_options, with_gpu_options
@@ -13,6 +14,7 @@ from argosy.errors import UsageError
 from argosy.options import ACCURACIES, MODES, CompileOptions
 
 if TYPE_CHECKING:
+    from argosy.drivers.machine import Machine
     from argosy.targets.base import Target
 
 __all__ = ["add_compile_options", "compile_options", "targets"]
@@ -47,15 +49,16 @@ def add_compile_options(parser: Parser) -> None:
     )
 
 
-def targets(arguments: argparse.Namespace) -> tuple[Target, ...]:
-    """The targets that `--arch` and `--gpu-arch` name; raises UsageError for an unknown one."""
-    from argosy.compiler import resolve_targets
+def targets(arguments: argparse.Namespace, machines: Iterable[Machine] = ()) -> tuple[Target, ...]:
+    """The targets that `--arch` and `--gpu-arch` name, and those of machines; raises UsageError for an unknown one."""
+    from argosy.compiler import machine_targets, resolve_targets
 
     gpus = resolve_targets(arguments.gpu_arch) if arguments.gpu_arch else ()
     for target in gpus:
         if target.name != "gpu":
             raise UsageError(f"--gpu-arch names {target.arch}, which is no GPU", hint=f"--arch {target.arch}")
-    named = resolve_targets([*arguments.arch, *gpus] or ("native",))
+    fleet = [target for machine in machines for target in machine_targets(machine)]
+    named = resolve_targets([*arguments.arch, *gpus, *fleet] or ("native",))
     return with_gpu_options(named, arguments)
 
 

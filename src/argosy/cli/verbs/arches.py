@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from argosy.cli.console import Console, table
-from argosy.cli.describe import numbers_text
+from argosy.cli.describe import needs_text, numbers_text, variant_needs
 from argosy.cli.options.model import add_model_options
 from argosy.cli.parser import Parser
 from argosy.cli.progress import progress
@@ -26,7 +26,11 @@ __all__ = ["list_arches"]
 def configure(parser: Parser) -> None:
     """Options of the verb."""
     parser.add_argument("expression", metavar="EXPR", nargs="?", help="what --arch takes: says which archs it means")
-    parser.add_argument("--model", metavar="MODEL", help="also say which of the archs this model compiles for")
+    parser.add_argument(
+        "--model",
+        metavar="MODEL",
+        help="also say what this model needs on each of the archs, or why it does not compile",
+    )
     add_model_options(parser)
 
 
@@ -85,13 +89,14 @@ def _refused(infos: Sequence[ArchInfo]) -> Iterator[str]:
 
 
 def _compiles(program: Program, info: ArchInfo) -> str:
-    """`compiles`, or why not."""
+    """What the code for a program needs there, or why there is none."""
     from argosy.compiler import compile_program
     from argosy.options import CompileOptions
     from argosy.targets.base import find_arch
 
     try:
-        compile_program(program, (find_arch(info.name),), CompileOptions())
+        artifact = compile_program(program, (find_arch(info.name),), CompileOptions())
     except ArgosyError as error:
         return f"does not compile: {error.what}"
-    return "compiles"
+    needs = [needs_text(variant_needs(artifact, variant)) for variant in artifact.variants]
+    return "; ".join(["compiles", *(f"needs {each}" for each in needs)])

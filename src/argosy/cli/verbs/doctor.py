@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from argosy.cli.console import Console, table
-from argosy.cli.machine import describe_machine
+from argosy.cli.machine import describe_machine, machine_json
 from argosy.cli.parser import Parser
 from argosy.cli.sources import open_artifact
 from argosy.cli.verb import verb
@@ -30,6 +30,7 @@ def configure(parser: Parser) -> None:
     examples=(
         ("argosy doctor", "Python, packages, extras, drivers, CPU"),
         ("argosy doctor model.argosy", "and which variant of the file runs, with reasons"),
+        ("argosy doctor --json", "in a file, what `argosy compile --fleet` reads elsewhere"),
     ),
 )
 def examine(arguments: argparse.Namespace, console: Console) -> int:
@@ -38,7 +39,7 @@ def examine(arguments: argparse.Namespace, console: Console) -> int:
     if arguments.file:
         told["artifact"] = _variants(open_artifact(arguments.file))
     if arguments.json:
-        console.json(told)
+        console.json({**told, "machine": machine_json()})
         return 0
     for title, section in told.items():
         console.write(console.paint(title, "bold"))

@@ -8,6 +8,7 @@ from typing import Final
 
 from argosy.artifact.manifest import Requirements, VariantRecord
 from argosy.drivers.discovery import DeviceInfo, devices, driver, driver_words
+from argosy.drivers.machine import Machine
 from argosy.emulation.archs import emulated_reason
 from argosy.runtime.gpu.families import EMULATED, GPU_FAMILIES
 
@@ -26,17 +27,17 @@ class Fit:
     reason: str
 
 
-def fit(variant: VariantRecord, wanted: str = "") -> Fit:
-    """The device for a variant, None where no device runs it.
+def fit(variant: VariantRecord, wanted: str = "", machine: Machine | None = None) -> Fit:
+    """The device for a variant, of this machine or another one; None where no device runs it.
 
     `wanted` is `cuda`, `hip:1`, `cuda:0000:01:00.0` or `emulated:gfx942`.
     """
     if wanted.partition(":")[0] == EMULATED:
         return _emulated(variant, wanted.partition(":")[2])
     kind = GPU_FAMILIES[variant.family]
-    found = [info for info in devices() if info.kind == kind]
+    found = [info for info in (machine.gpus if machine else devices()) if info.kind == kind]
     if not found:
-        problem = driver(kind).words or "it reports none"
+        problem = "it reports none" if machine else driver(kind).words or "it reports none"
         return Fit(None, False, f"no {kind} driver finds a device here ({problem})")
     place = wanted.partition(":")[2]
     asked = [info for info in found if place in ("", str(info.index)) or place.lower() == info.pci]

@@ -16,7 +16,7 @@ from argosy.artifact.manifest import Requirements
 from argosy.errors import DeviceError
 from argosy.toolchains.zig import CodeTarget
 
-__all__ = ["ARCHS", "CpuArch", "find_cpu", "native"]
+__all__ = ["ARCHS", "CpuArch", "best_level", "find_cpu", "native"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,12 +176,18 @@ def find_cpu(name: str) -> CpuArch | None:
 
 def native() -> CpuArch:
     """The best level that this machine has. Raises DeviceError where it has none."""
-    system, isa, features = host_cpu.system(), host_cpu.isa(), host_cpu.cpu_features()
-    fitting = [
-        arch for arch in ARCHS.values() if arch.system == system and arch.isa == isa and arch.features <= features
-    ]
-    if not fitting:
+    system, isa = host_cpu.system(), host_cpu.isa()
+    best = best_level(system, isa, host_cpu.cpu_features())
+    if best is None:
         raise DeviceError(
             f"this machine's CPU ({isa}, {system}) has no level of ours", hint="argosy arches lists what there is"
         )
-    return max(fitting, key=lambda arch: arch.rank)
+    return best
+
+
+def best_level(system: str, isa: str, features: frozenset[str]) -> CpuArch | None:
+    """The best level of a CPU that can do so much."""
+    fitting = [
+        arch for arch in ARCHS.values() if arch.system == system and arch.isa == isa and arch.features <= features
+    ]
+    return max(fitting, key=lambda arch: arch.rank, default=None)

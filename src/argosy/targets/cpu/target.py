@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import importlib.util
+import logging
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -10,12 +12,13 @@ import msgspec
 
 from argosy.artifact.artifact import CompiledVariant
 from argosy.artifact.manifest import VariantRecord, variant_key
+from argosy.drivers.machine import Machine
 from argosy.errors import UsageError
 from argosy.ir.module import Module
 from argosy.options import CompileOptions
 from argosy.passes.manager import Phase
 from argosy.targets.base import TARGETS, ArchInfo, Lowered, Target, Workshop
-from argosy.targets.cpu.arch import ARCHS, CpuArch, find_cpu, native
+from argosy.targets.cpu.arch import ARCHS, CpuArch, best_level, find_cpu, native
 from argosy.targets.cpu.lower import lower_module
 from argosy.targets.cpu.pipeline import pipeline
 from argosy.targets.cpu.sources import variant_sources
@@ -29,12 +32,15 @@ _TIERS = {
 }
 
 
+log = logging.getLogger("argosy.compile")
+
+
 @dataclass(frozen=True, slots=True)
 class CpuTarget(Target):
     """One CPU level. `row` is found by `level`, or is that of this machine where none is named."""
 
     name: ClassVar[str] = "cpu"
-    level: str = ""
+    level: str = field(default="", compare=False)
     row: CpuArch = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -52,6 +58,17 @@ class CpuTarget(Target):
         if arch == "cpu":
             return cls()
         return cls(arch) if find_cpu(arch) is not None else None
+
+    @classmethod
+    def for_machine(cls, machine: Machine) -> Iterator[Target]:
+        if importlib.util.find_spec("ziglang") is None:
+            log.warning("the package ziglang (extra cpu) is not installed: on its CPU the artifact runs on ref")
+            return
+        best = best_level(machine.system, machine.isa, machine.features)
+        if best is None:
+            log.warning("a CPU (%s, %s) gets no code: no level of ours fits it", machine.isa, machine.system)
+        else:
+            yield cls(best.name)
 
     @property
     def arch(self) -> str:

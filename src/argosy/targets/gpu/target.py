@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import importlib.util
+import logging
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final
 
@@ -10,6 +13,8 @@ import msgspec
 
 from argosy.artifact.artifact import CompiledVariant
 from argosy.artifact.manifest import Requirements, VariantRecord, variant_key
+from argosy.drivers.discovery import DeviceInfo
+from argosy.drivers.machine import Machine
 from argosy.errors import DeviceError, UsageError
 from argosy.ir.module import Module
 from argosy.options import CompileOptions
@@ -26,6 +31,8 @@ from argosy.toolchains.triton import triton_version
 from argosy.toolchains.triton_crew import TritonCrew
 
 __all__ = ["GpuTarget"]
+
+log = logging.getLogger("argosy.compile")
 
 _PRODUCT: Final = "product"
 
@@ -66,6 +73,35 @@ class GpuTarget(Target):
             return tuple(cls(row.name) for row in archs_of(name))
         target = cls.for_arch(name)
         return () if target is None else (target,)
+
+    @classmethod
+    def for_machine(cls, machine: Machine) -> Iterator[Target]:
+        for info in machine.gpus:
+            if info.problem:
+                log.warning("%s gets no code: %s", info.name, info.problem)
+            elif importlib.util.find_spec("triton") is None:
+                log.warning("the package triton (extra gpu) is not installed: %s gets no code", info.name)
+            else:
+                try:
+                    yield cls._for_device(info)
+                except UsageError as error:
+                    log.warning("%s gets no code: %s", info.name, error.what)
+
+    @classmethod
+    def _for_device(cls, info: DeviceInfo) -> GpuTarget:
+        """The product that a device's name tells, else its arch, with as many units as it has. Raises UsageError.
+
+        A part of a device, as AMD's partition modes make them, has its share of the chiplets.
+        """
+        words = re.findall(r"[a-z0-9]+", info.name.lower())
+        runs = {"".join(words[first:last]) for last in range(len(words) + 1) for first in range(last)}
+        products = [name for name, each in PRODUCTS.items() if each.arch == info.arch and name.replace("-", "") in runs]
+        plain = cls(max(products, key=len, default=info.arch))
+        usual = {number.name: number.value for number in plain.numbers()}
+        if usual["num_cu"] == info.units:
+            return plain
+        share = min(usual["num_chiplets"], max(1, usual["num_chiplets"] * info.units // usual["num_cu"]))
+        return cls(plain.gpu_arch, gpu_num_cu=info.units, gpu_num_chiplets=share)
 
     @property
     def arch(self) -> str:
