@@ -11,19 +11,24 @@ import msgspec
 import numpy as np
 import pytest
 
+from argosy.artifact import artifact_file
 from argosy.artifact.artifact_file import ArtifactFile
 from argosy.artifact.manifest import (
     PROGRAM_ENTRY,
-    Manifest,
     ModelInfo,
     Producer,
+    SchemaVersion,
     ValueInfo,
     VariantRecord,
+    WeightRecord,
+    artifact_hash,
     variant_folder,
     variant_key,
+    weight_entry,
 )
 from argosy.artifact.merge import merge
-from argosy.artifact.program import PROGRAM, SymbolRecord
+from argosy.artifact.plan import PLAN
+from argosy.artifact.program import PROGRAM, InlineLiteral, InstructionRecord, ProgramRecord, SymbolRecord
 from argosy.errors import ArtifactError, UsageError
 from tests.artifact import samples
 
@@ -43,11 +48,49 @@ def merged(*artifacts: ArtifactFile) -> bytes:
     return file.getvalue()
 
 
-def test_variants_come_together_and_weights_stay_once() -> None:
+def told(record: VariantRecord, source: ArtifactFile) -> VariantRecord:
+    """The record as a merge tells it: where it is from."""
+    provenance = {"artifact": artifact_hash(source.manifest), "producer": "argosy 0.1.0"}
+    return msgspec.structs.replace(record, provenance=provenance)
+
+
+def test_variants_come_together_with_provenance_and_weights_stay_once() -> None:
     one, two = samples.variant("gfx000"), samples.variant("sm_00")
-    data = merged(opened(one), opened(two))
-    assert data == samples.artifact(one, two)
+    left, right = opened(one), opened(two)
+    data = merged(left, right)
+    assert data == samples.artifact(told(one, left), told(two, right))
     ArtifactFile.open(data).verify()
+
+
+def test_provenance_is_the_first_merge_s() -> None:
+    left, right, third = (opened(samples.variant(name)) for name in "abc")
+    at_once = merged(left, right, third)
+    assert merged(ArtifactFile.open(merged(left, right)), third) == at_once
+    assert merged(left, ArtifactFile.open(merged(third, right))) == at_once
+
+
+def test_it_is_told_which_files_hold_each_variant() -> None:
+    one, two = samples.variant("a"), samples.variant("b")
+    files = [opened(one, where="x"), opened(one, two, where="y")]
+    assert merge(files, io.BytesIO()).sources == {one.key: ("x", "y"), two.key: ("y",)}
+
+
+def test_weights_that_no_variant_and_no_program_uses_are_left_out() -> None:
+    """A plan may have weights of its own; the ones of a variant that is left out go with it."""
+    own = np.full(2000, 7, np.float32)
+    plan = samples.plan({"own": own})
+    files = []
+    for record in (samples.variant("a"), samples.variant("p", portable=True)):
+        manifest, contents = samples.parts(record)
+        contents[f"{variant_folder(record.key)}plan.msgpack"] = PLAN.to_msgpack(plan)
+        contents[weight_entry(samples.sha256(own))] = own.tobytes()
+        rows = {samples.sha256(own): WeightRecord("float32", (2000,), own.nbytes, "embedded")}
+        changed = msgspec.structs.replace(manifest, weights=manifest.weights | rows)
+        files.append(ArtifactFile.open(samples.written(changed, contents)))
+    native, portable = files
+    plain = opened(samples.variant("b"))
+    assert samples.sha256(own) in ArtifactFile.open(merged(native, plain)).manifest.weights
+    assert samples.sha256(own) not in ArtifactFile.open(merged(portable, plain)).manifest.weights
 
 
 def test_order_does_not_change_the_bytes() -> None:
@@ -72,9 +115,13 @@ def altered_name(file: ArtifactFile, name: str) -> ArtifactFile:
     main = program.modules[0]
     first = msgspec.structs.replace(main.instructions[0], source=name)
     module = msgspec.structs.replace(main, instructions=(first, *main.instructions[1:]))
-    raw = PROGRAM.to_msgpack(msgspec.structs.replace(program, modules=(module, *program.modules[1:])))
+    return with_program(file, msgspec.structs.replace(program, modules=(module, *program.modules[1:])), name)
+
+
+def with_program(file: ArtifactFile, program: ProgramRecord, where: str) -> ArtifactFile:
+    raw = PROGRAM.to_msgpack(program)
     contents = {n: file.container.read(n, 1 << 20) for n in file.manifest.entries} | {PROGRAM_ENTRY: raw}
-    return ArtifactFile.open(samples.written(file.manifest, contents), where=name)
+    return ArtifactFile.open(samples.written(file.manifest, contents), where=where)
 
 
 def test_merge_to_a_path_is_atomic(tmp_path: Path) -> None:
@@ -86,7 +133,7 @@ def test_merge_to_a_path_is_atomic(tmp_path: Path) -> None:
     with pytest.raises(ArtifactError, match="damaged"):
         merge([ArtifactFile.open(bytes(damaged)), opened(samples.variant("a"))], target)
     assert target.read_bytes() == b"old"
-    manifest = merge([opened(samples.variant("a")), opened(samples.variant("b"))], target)
+    manifest = merge([opened(samples.variant("a")), opened(samples.variant("b"))], target).manifest
     assert [path.name for path in tmp_path.iterdir()] == ["fleet.argosy"]
     assert ArtifactFile.open(target).manifest == manifest
 
@@ -154,6 +201,28 @@ def test_weights_that_differ_are_named() -> None:
     assert "conv.weight" not in message
 
 
+def test_weights_of_another_type_or_shape_and_small_ones_are_named() -> None:
+    conv = samples.WEIGHTS["conv.weight"]
+    left = samples.WEIGHTS | {"flat": conv.reshape(-1), "bits": conv}
+    right = samples.WEIGHTS | {"flat": conv.reshape(2, -1), "bits": conv.view(np.int32)}
+    message = refusal(opened(where="a", weights=left), opened(where="b", weights=right))
+    assert "the weight 'flat' is float32[2048] in a and float32[2, 1024] in b" in message
+    assert "the weight 'bits' is float32[32, 64] in a and int32[32, 64] in b" in message
+    changed = [with_small(opened(where=where), value) for where, value in (("a", b"\0\0\0\0"), ("b", b"\0\0\0\1"))]
+    assert "the weight 'scale' differs between a and b" in refusal(*changed)
+
+
+def with_small(file: ArtifactFile, value: bytes) -> ArtifactFile:
+    """The same program with a constant that is too small for an entry of its own."""
+    program = file.read_program()
+    main = program.modules[0]
+    small = InstructionRecord(
+        "constant", 1, results=("float32[]",), attributes={"value": InlineLiteral("float32", value)}, names=("scale",)
+    )
+    module = msgspec.structs.replace(main, instructions=(*main.instructions, small))
+    return with_program(file, msgspec.structs.replace(program, modules=(module, *program.modules[1:])), file.where)
+
+
 def test_a_long_list_of_weights_is_cut() -> None:
     many = {f"w{number}": np.full(1025, number, np.float32) for number in range(50)}
     message = refusal(opened(where="a", weights=many), opened(where="b", weights={n: a + 99 for n, a in many.items()}))
@@ -168,14 +237,15 @@ def test_outputs_in_another_order_are_named() -> None:
 
 def test_equal_variants_become_one_and_clashing_ones_are_refused() -> None:
     record = samples.variant("a")
-    assert merged(opened(record), opened(record)) == samples.artifact(record)
+    assert merged(opened(record), opened(record)) == samples.artifact(told(record, opened(record)))
     manifest, contents = samples.parts(record)
     changed = contents | {f"{variant_folder(record.key)}code/cpu.so": b"\x7fELF other"}
     right = ArtifactFile.open(samples.written(manifest, changed), where="right")
     message = refusal(opened(record, where="left"), right)
     assert "the variant 'a, fp32' is in left and right, but differs in code/cpu.so" in message
-    again = msgspec.structs.replace(record, portable=True)
-    assert "differs in portable" in refusal(opened(record, where="left"), opened(again, where="right"))
+    assert "argosy drop" in message
+    again = msgspec.structs.replace(record, words="other")
+    assert "differs in words" in refusal(opened(record, where="left"), opened(again, where="right"))
 
 
 def test_slim_artifact_is_refused() -> None:
@@ -187,13 +257,18 @@ def test_slim_artifact_is_refused() -> None:
     assert "s: a slim artifact can't be merged" in refusal(opened(), slim)
 
 
+def test_newer_schema_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    newer = opened(samples.variant("b"), where="b")
+    monkeypatch.setattr(artifact_file, "SCHEMA", SchemaVersion(0, 1))
+    assert "b: its schema version 0.2 is newer than" in refusal(newer, newer)
+
+
 def test_producer_is_given_or_the_smallest() -> None:
     left = altered("left", samples.variant("a"), producer=Producer("argosy", "0.3"))
     right = altered("right", samples.variant("b"), producer=Producer("argosy", "0.2"))
 
     def producer(*files: ArtifactFile, given: Producer | None = None) -> Producer:
-        manifest: Manifest = merge(files, io.BytesIO(), producer=given)
-        return manifest.producer
+        return merge(files, io.BytesIO(), producer=given).manifest.producer
 
     assert producer(left, right) == producer(right, left) == Producer("argosy", "0.2")
     assert producer(left, right, given=Producer("argosy", "9")) == Producer("argosy", "9")

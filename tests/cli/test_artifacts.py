@@ -1,12 +1,16 @@
-"""`list`, `inspect` and `merge`."""
+"""`list`, `inspect`, `merge`, `split` and `drop`."""
 
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import argosy
 from argosy.artifact.artifact import Artifact
 from tests.cli import models
 from tests.cli.conftest import Call
@@ -59,7 +63,119 @@ def test_merge_refuses_what_differs_and_names_it(call: Call, two: tuple[Path, Pa
 def test_merge_says_what_is_missing(call: Call, two: tuple[Path, Path], tmp_path: Path) -> None:
     assert call("merge", two[0], "-o", tmp_path / "m.argosy").code == 2
     assert call("merge", *two).code == 2
-    assert "this version" in call("merge", *two, "--fallback", "p.argosy", "-o", "m.argosy").err
+    assert "p.argosy: no such file" in call("merge", *two, "--fallback", "p.argosy", "-o", "m.argosy").err
+
+
+def test_merge_tells_of_each_variant_and_of_what_it_leaves_out(
+    call: Call, two: tuple[Path, Path], model: Path, tmp_path: Path
+) -> None:
+    fat, portable, merged = (tmp_path / f"{name}.argosy" for name in ("fat", "portable", "merged"))
+    assert call("compile", model, "--arch", "mirror1,mirror2-portable", "-o", fat).code == 0
+    assert call("compile", model, "--arch", "mirror1-portable", "-o", portable).code == 0
+    words = "merge", fat, two[1], "--fallback", portable, "-o", merged
+    title, header, *rows = call(*words).out.splitlines()
+    assert str(merged) in title
+    assert header.split() == ["variant", "kind", "requires", "bytes", "from"]
+    assert [[" ".join(row.split()[:3]), row.split()[-1]] for row in rows[:3]] == [
+        ["mirror1, fp32 native", str(fat)],
+        ["mirror1-portable, fp32 fallback", str(portable)],
+        ["mirror2, fp32 native", str(two[1])],
+    ]
+    assert rows[3].split()[0] == "ref"
+    assert rows[4:] == [f"  left out: mirror2-portable, fp32 of {fat}: it is portable, and not named with --fallback"]
+    told = json.loads(call(*words, "--json").out)
+    assert [(v["arch"], v["fallback"], v["sources"]) for v in told["variants"]] == [
+        ("mirror1", False, [str(fat)]),
+        ("mirror1-portable", True, [str(portable)]),
+        ("mirror2", False, [str(two[1])]),
+    ]
+    assert [(left["variant"], left["source"]) for left in told["left_out"]] == [("mirror2-portable, fp32", str(fat))]
+    listed = call("list", merged).out
+    assert "fallback" in next(line for line in listed.splitlines() if line.startswith("mirror1-portable"))
+    assert argosy.Session(merged, device="host").run({"x": np.ones((2, 4), np.float32)})["y"].shape == (2, 300)
+
+
+def test_merge_in_python_warns_of_what_it_leaves_out(
+    call: Call, two: tuple[Path, Path], model: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert call("compile", model, "--arch", "mirror1-portable", "-o", tmp_path / "p.argosy").code == 0
+    one, other, portable = (Artifact.open(path) for path in (*two, tmp_path / "p.argosy"))
+    kept = one.merge(other, path=tmp_path / "m.argosy", fallbacks=[portable])
+    assert [variant.fallback for variant in kept.variants] == [False, True, False]
+    assert not caplog.records
+    assert len(one.merge(other, portable, path=tmp_path / "m.argosy").variants) == 2
+    assert "mirror1-portable, fp32 of" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "words", [["merge", "a", "b", "-o", "o"], ["split", "c", "-o", "{arch}"], ["drop", "c", "mirror1", "-o", "o"]]
+)
+def test_artifacts_are_handled_without_compiler_devices_and_torch(
+    call: Call, two: tuple[Path, Path], tmp_path: Path, words: list[str]
+) -> None:
+    (tmp_path / "a").write_bytes(two[0].read_bytes())
+    (tmp_path / "b").write_bytes(two[1].read_bytes())
+    assert call("merge", *two, "-o", tmp_path / "c").code == 0
+    code = (
+        "import sys\n"
+        "from argosy.cli.main import main\n"
+        f"assert main({words}) == 0\n"
+        "print(*(name for name in sys.modules if name.startswith('argosy') or '.' not in name), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)
+    loaded = set(done.stderr.split())
+    sides = ("compiler", "passes", "rewrite", "frontends", "targets", "runtime", "drivers", "toolchains")
+    assert "argosy.artifact.subset" in loaded
+    assert not loaded & {*(f"argosy.{side}" for side in sides), "torch", "triton", "onnx", "ziglang"}
+
+
+@pytest.fixture
+def fleet(call: Call, two: tuple[Path, Path], tmp_path: Path) -> Path:
+    """Both archs in one file."""
+    assert call("merge", *two, "-o", tmp_path / "fleet.argosy").code == 0
+    return tmp_path / "fleet.argosy"
+
+
+def test_split_lists_the_files(call: Call, fleet: Path, tmp_path: Path) -> None:
+    template = str(tmp_path / "dist" / "{arch}" / "{name}.argosy")
+    _, *rows = call("split", fleet, "-o", template).out.splitlines()
+    files = [tmp_path / "dist" / arch / "fleet.argosy" for arch in ("mirror1", "mirror2")]
+    assert [row.split()[0] for row in rows] == list(map(str, files))
+    assert [Artifact.open(file).variants[0].arch for file in files] == ["mirror1", "mirror2"]
+    told = json.loads(call("split", fleet, "-o", template, "--json").out)
+    assert [(row["file"], row["arch"], len(row["variants"])) for row in told] == [
+        (str(files[0]), "mirror1", 1),
+        (str(files[1]), "mirror2", 1),
+    ]
+    (again,) = Artifact.open(files[0]).split(str(tmp_path / "{arch}.argosy"))
+    assert again.where == str(tmp_path / "mirror1.argosy")
+
+
+def test_split_says_what_is_missing(call: Call, fleet: Path) -> None:
+    assert "-o TEMPLATE is missing" in call("split", fleet).err
+    answer = call("split", fleet, "-o", "x.argosy")
+    assert answer.code == 2
+    assert "has no {arch}" in answer.err
+
+
+@pytest.mark.parametrize("words", [["mirror1"], ["--variant", "mirror1, fp32"]])
+def test_drop_says_what_it_dropped(call: Call, fleet: Path, tmp_path: Path, words: list[str]) -> None:
+    answer = call("drop", fleet, *words, "-o", tmp_path / "less.argosy")
+    assert answer.out.splitlines()[0] == "dropped mirror1, fp32"
+    assert [variant.arch for variant in Artifact.open(tmp_path / "less.argosy").variants] == ["mirror2"]
+    key = Artifact.open(fleet).variants[0].key
+    told = json.loads(call("drop", fleet, *words, "-o", tmp_path / "less.argosy", "--json").out)
+    assert told["dropped"] == [key]
+    assert [v.arch for v in Artifact.open(fleet).drop(key, path=tmp_path / "l.argosy").variants] == ["mirror2"]
+
+
+def test_drop_says_what_is_missing(call: Call, fleet: Path, tmp_path: Path) -> None:
+    assert "the variant to drop is missing" in call("drop", fleet, "-o", tmp_path / "x").err
+    assert "-o FILE is missing" in call("drop", fleet, "mirror1").err
+    answer = call("drop", fleet, "mirror1", "mirror2", "-o", tmp_path / "x")
+    assert answer.code == 2
+    assert "the last variant can't be dropped" in answer.err
+    assert not (tmp_path / "x").exists()
 
 
 def test_inspect_shows_the_manifest(call: Call, two: tuple[Path, Path]) -> None:

@@ -23,26 +23,36 @@ from argosy.targets.base import TARGETS, ArchInfo, Lowered, Target, Workshop
 
 __all__ = ["MirrorTarget"]
 
+ARCHS = ("mirror1", "mirror2", "mirror1-portable", "mirror2-portable")
+
 
 @dataclass(frozen=True, slots=True)
 class MirrorTarget(Target):
-    """Evaluates the normalised program. `revision` makes distinct archs, so that one artifact can hold several."""
+    """Evaluates the normalised program. `revision` makes distinct archs, so that one artifact can hold several.
+
+    A portable one is a fallback for its family; only `host` runs here.
+    """
 
     name: ClassVar[str] = "mirror"
     revision: int = 1
     specialised: tuple[tuple[str, int], ...] = ()
+    portable: bool = False
+    family: str = HOST_FAMILY
 
     @classmethod
     def archs(cls) -> Sequence[ArchInfo]:
-        return tuple(ArchInfo(f"mirror{n}", HOST_FAMILY, "a copy of ref, for tests", "tests only") for n in (1, 2))
+        return tuple(ArchInfo(name, HOST_FAMILY, "a copy of ref, for tests", "tests only") for name in ARCHS)
 
     @classmethod
     def for_arch(cls, arch: str) -> Target | None:
-        return cls(int(arch[-1])) if arch in ("mirror1", "mirror2") else None
+        if arch not in ARCHS:
+            return None
+        number, _, portable = arch.removeprefix("mirror").partition("-")
+        return cls(int(number), portable=portable == "portable")
 
     @property
     def arch(self) -> str:
-        return f"mirror{self.revision}"
+        return f"mirror{self.revision}{'-portable' if self.portable else ''}"
 
     def pipeline(self, options: CompileOptions) -> Sequence[Phase]:
         del options
@@ -52,12 +62,13 @@ class MirrorTarget(Target):
         plan, weights = evaluate_plan(module, prepare_now=options.slim)
         record = VariantRecord(
             "",
-            HOST_FAMILY,
+            self.family,
             self.arch,
             words=f"{self.arch}, {options.precision}",
             numeric=options.numeric(),
             dims=dict(self.specialised),
             toolchain={"numpy": "evaluate"},
+            portable=self.portable,
         )
         record = msgspec.structs.replace(record, key=variant_key(record))
         return Lowered(CompiledVariant(record, plan), weights)

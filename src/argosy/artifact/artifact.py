@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import logging
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     from argosy.artifact.artifact_writer import Content
 
 __all__ = ["PRODUCER", "Artifact", "CompiledVariant"]
+
+log = logging.getLogger("argosy.artifact")
 
 PRODUCER: Final = Producer("argosy", __version__)
 Source: TypeAlias = str | os.PathLike[str] | bytes | memoryview
@@ -160,15 +163,31 @@ class Artifact:
         write_artifact(buffer, manifest, contents)
         return buffer.getvalue()
 
-    def merge(self, *others: Artifact, path: str | os.PathLike[str]) -> Artifact:
+    def merge(self, *others: Artifact, path: str | os.PathLike[str], fallbacks: Sequence[Artifact] = ()) -> Artifact:
         """Write one artifact with the variants of this and the others to `path`, and open it.
 
-        All must hold the same program and weights; raises ArtifactError naming every difference.
+        Native variants are all kept; of portable ones, those of `fallbacks`, which hold one each, and those that
+        earlier merges kept. All must hold the same program and weights; raises ArtifactError naming every difference.
         """
-        files = [artifact.as_file() for artifact in (self, *others)]
         from argosy.artifact.merge import merge  # noqa: PLC0415 - as in save
 
-        merge(files, path, producer=PRODUCER)
+        files = [artifact.as_file() for artifact in (self, *others)]
+        merged = merge(files, path, fallbacks=[artifact.as_file() for artifact in fallbacks], producer=PRODUCER)
+        for left in merged.left_out:
+            log.warning("%s of %s is left out: %s", left.variant.words, left.source, left.reason)
+        return Artifact.open(path)
+
+    def split(self, template: str) -> tuple[Artifact, ...]:
+        """Write an artifact for each arch, to `template` with `{arch}` in it, and open them; see `split` there."""
+        from argosy.artifact.subset import split  # noqa: PLC0415 - as in save
+
+        return tuple(Artifact.open(path) for path in split(self.as_file(), template))
+
+    def drop(self, *variants: str, path: str | os.PathLike[str]) -> Artifact:
+        """Write the artifact without these variants, each named as `find_variants` says, to `path`, and open it."""
+        from argosy.artifact.subset import drop  # noqa: PLC0415 - as in save
+
+        drop(self.as_file(), variants, path)
         return Artifact.open(path)
 
     def as_file(self) -> ArtifactFile:

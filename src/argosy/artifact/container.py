@@ -15,7 +15,7 @@ from __future__ import annotations
 import mmap
 import os
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
@@ -27,6 +27,9 @@ from argosy.errors import ArtifactError, EnvironmentError_, UsageError
 __all__ = ["Container", "map_file"]
 
 _REPACKED: Final = "use the file as argosy wrote it: repacking loses the alignment of the weights"
+
+_RELEASE: Final = 16 << 20
+"""Bytes of a mapping that are given back at a time."""
 
 
 def map_file(path: str | os.PathLike[str]) -> memoryview:
@@ -53,18 +56,23 @@ class Container:
     Immutable once built, so threads may share one. `where` names the file in errors.
     """
 
-    __slots__ = ("_entries", "_view", "where")
+    __slots__ = ("_entries", "_mapping", "_view", "where")
 
     def __init__(self, data: bytes | memoryview, *, where: str = "artifact") -> None:
         self.where = where
         view = memoryview(data)
         self._view = (view if view.format == "B" and view.ndim == 1 else view.cast("B")).toreadonly()
+        self._mapping: mmap.mmap | None = None
         self._entries: Mapping[str, Entry] = MappingProxyType(self._parse())
 
     @staticmethod
     def open(path: str | os.PathLike[str]) -> Container:
         """The container in the file at `path`, mapped."""
-        return Container(map_file(path), where=str(path))
+        view = map_file(path)
+        container = Container(view, where=str(path))
+        if isinstance(view.obj, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):  # Windows gives nothing back
+            container._mapping = view.obj
+        return container
 
     @property
     def entries(self) -> Mapping[str, Entry]:
@@ -74,6 +82,21 @@ class Container:
     def stored_bytes(self, entry: Entry) -> memoryview:
         """The bytes of `entry` as they lie in the file: its content where it is stored, else deflated. Unchecked."""
         return self._view[entry.start : entry.end]
+
+    def stored_chunks(self, entry: Entry, size: int) -> Iterator[memoryview]:
+        """The same bytes in views of at most `size`, each of which is done with when the next one is asked for.
+
+        What was passed is given back to the system, so that copying a file takes no memory for the whole of it.
+        """
+        page = mmap.PAGESIZE
+        kept = -(-entry.start // page) * page
+        for start in range(entry.start, entry.end, size):
+            after = min(start + size, entry.end)
+            yield self._view[start:after]
+            whole = after // page * page
+            if self._mapping is not None and (whole - kept >= _RELEASE or after == entry.end) and whole > kept:
+                self._mapping.madvise(mmap.MADV_DONTNEED, kept, whole - kept)
+                kept = whole
 
     def read(self, name: str, limit: int) -> bytes:
         """The content of the entry `name`, inflated, at most `limit` bytes, its checksum verified."""

@@ -89,13 +89,12 @@ class ContainerWriter:
         Raises ArtifactError where the content does not have the digest `sha256`.
         """
         source = container.entries[name]
-        raw = container.stored_bytes(source)
         if source.method == zipformat.STORED:
-            written = self.add_stored(name, chunks_of(raw))
+            written = self.add_stored(name, container.stored_chunks(source, CHUNK))
         else:
             digest, crc = _digest(chunks_of(container.read(name, source.size)))
             entry = self._begin(name, source.method)
-            for chunk in chunks_of(raw):
+            for chunk in container.stored_chunks(source, CHUNK):
                 self._file.write(chunk)
             written = self._end(replace(entry, crc=crc, size=source.size, stored=source.stored), digest)
         if written.sha256 != sha256:

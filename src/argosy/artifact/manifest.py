@@ -38,6 +38,7 @@ __all__ = [
     "VariantRecord",
     "WeightRecord",
     "artifact_hash",
+    "fallback_slot",
     "variant_folder",
     "variant_key",
     "variant_order",
@@ -63,7 +64,7 @@ class SchemaVersion(Record, frozen=True):
         return f"{self.major}.{self.minor}"
 
 
-SCHEMA: Final = SchemaVersion(0, 1)
+SCHEMA: Final = SchemaVersion(0, 2)
 OLDEST_MINOR: Final = 1
 
 
@@ -102,7 +103,9 @@ class VariantRecord(Record, frozen=True):
 
     `products` are `name=value` of the hardware that the code was made for: a product, and numbers like `num_cu`.
     `numeric` holds the precision and every option that changes numbers, `dims` the specialised dims by symbol,
-    `system` operating system and ABI where the code depends on them. `options` and `provenance` are told only.
+    `system` operating system and ABI where the code depends on them. A *portable* variant also runs on machines of
+    other archs than its own; `fallback` marks one that a merge keeps. `options` and `provenance` are told only: the
+    hash (`artifact`) and the producer of the artifact that the variant was first merged from.
     """
 
     key: str
@@ -115,6 +118,7 @@ class VariantRecord(Record, frozen=True):
     dims: dict[str, int] = msgspec.field(default_factory=dict)
     toolchain: dict[str, str] = msgspec.field(default_factory=dict)
     portable: bool = False
+    fallback: bool = False
     requirements: Requirements = Requirements()
     options: dict[str, Option] = msgspec.field(default_factory=dict)
     provenance: dict[str, str] = msgspec.field(default_factory=dict)
@@ -161,6 +165,8 @@ class Manifest(Record, frozen=True):
 
 
 MANIFEST_CODEC: Final = Codec(Manifest)
+_GENERICS: Final = "amd"
+"""The family that has several portable archs, each for machines of its own."""
 _CANONICAL: Final = msgspec.json.Encoder(order="sorted")
 
 
@@ -179,6 +185,15 @@ def variant_key(variant: VariantRecord) -> str:
         "toolchain": variant.toolchain,
     }
     return hashlib.sha256(_CANONICAL.encode(identity)).hexdigest()
+
+
+def fallback_slot(variant: VariantRecord) -> tuple[str, ...]:
+    """What a portable variant is one of: an artifact has at most one fallback for each.
+
+    AMD's generic archs run on different GPUs, so each is a slot; the portable code of every other family stands for
+    all of it, on one operating system.
+    """
+    return (variant.family, variant.system, variant.arch if variant.family == _GENERICS else "")
 
 
 def variant_order(variant: VariantRecord) -> tuple[str, str, str]:

@@ -23,6 +23,7 @@ from argosy.artifact.manifest import (
     ValueInfo,
     VariantRecord,
     WeightRecord,
+    fallback_slot,
     variant_folder,
     variant_key,
     variant_order,
@@ -99,6 +100,7 @@ def check_manifest(manifest: Manifest, where: str) -> None:
         raise refuse(where, f"{len(manifest.variants)} variants; at most {MAX_VARIANTS} are accepted")
     for number, variant in enumerate(manifest.variants):
         _check_variant(variant, manifest, f"{where}: variant {number}")
+    _check_fallbacks(manifest.variants, where)
     orders = [variant_order(variant) for variant in manifest.variants]
     if orders != sorted(set(orders)):
         raise refuse(where, "its variants are not sorted, or two have the same key")
@@ -160,6 +162,18 @@ def _check_variant(variant: VariantRecord, manifest: Manifest, spot: str) -> Non
         raise refuse(spot, "its key does not match what it covers")
     if f"{variant_folder(variant.key)}plan.msgpack" not in manifest.entries:
         raise refuse(spot, "it has no plan")
+
+
+def _check_fallbacks(variants: Sequence[VariantRecord], where: str) -> None:
+    known: dict[tuple[str, ...], VariantRecord] = {}
+    for variant in variants:
+        if not variant.fallback:
+            continue
+        if not variant.portable:
+            raise refuse(where, f"the fallback {variant.words[:80]!r} is not portable")
+        other = known.setdefault(fallback_slot(variant), variant)
+        if other is not variant:
+            raise refuse(where, f"{other.words[:80]!r} and {variant.words[:80]!r} are fallbacks for the same machines")
 
 
 def _check_named(manifest: Manifest, where: str) -> None:

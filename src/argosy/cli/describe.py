@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from argosy.artifact.artifact import Artifact
@@ -17,12 +17,17 @@ __all__ = [
     "dims_text",
     "needs_text",
     "numbers_text",
+    "requirements_text",
     "support_tier",
     "values_json",
+    "variant_bytes",
     "variant_json",
     "variant_needs",
     "variant_rows",
 ]
+
+_NAMED: Final = 4
+"""Features that are named one by one."""
 
 
 def bytes_text(count: int) -> str:
@@ -55,7 +60,7 @@ def dims_text(dims: dict[str, int]) -> str:
     return ", ".join(f"{name}={size}" for name, size in dims.items()) or "any size"
 
 
-def _variant_bytes(artifact: Artifact, variant: VariantRecord) -> int:
+def variant_bytes(artifact: Artifact, variant: VariantRecord) -> int:
     """Bytes of a variant's own entries in the file."""
     from argosy.artifact.manifest import variant_folder
 
@@ -69,8 +74,8 @@ def variant_rows(artifact: Artifact) -> list[tuple[str, str, str, str]]:
         (
             variant.words,
             variant.key[:12],
-            dims_text(variant.dims) + (", portable" if variant.portable else ""),
-            bytes_text(_variant_bytes(artifact, variant)),
+            dims_text(variant.dims) + (f", {_kind(variant)}" if variant.portable else ""),
+            bytes_text(variant_bytes(artifact, variant)),
         )
         for variant in artifact.variants
     ]
@@ -79,12 +84,28 @@ def variant_rows(artifact: Artifact) -> list[tuple[str, str, str, str]]:
     return rows
 
 
+def _kind(variant: VariantRecord) -> str:
+    return "fallback" if variant.fallback else "portable"
+
+
+def requirements_text(variant: VariantRecord) -> str:
+    """What a machine must have beyond the arch: `driver 12.8, 1.2 MB of device memory`, or `nothing more`."""
+    needs = variant.requirements
+    words = [f"driver {needs.minimum_driver}"] if needs.minimum_driver else []
+    words += [f"{bytes_text(needs.memory)} of device memory"] if needs.memory else []
+    named = list(needs.features[:_NAMED])
+    more = len(needs.features) - len(named)
+    words += [" ".join(named) + (f" and {more} more" if more else "")] if named else []
+    return ", ".join(words) or "nothing more"
+
+
 def variant_json(artifact: Artifact, variant: VariantRecord) -> dict[str, Any]:
     """A variant's record as plain data, with the bytes that it takes."""
     import msgspec
 
     told: dict[str, Any] = msgspec.to_builtins(variant)
-    return {**told, "bytes": _variant_bytes(artifact, variant)}
+    kind = {"portable": variant.portable, "fallback": variant.fallback}
+    return {**told, **kind, "bytes": variant_bytes(artifact, variant)}
 
 
 def variant_needs(artifact: Artifact, variant: VariantRecord) -> dict[str, Any]:

@@ -10,8 +10,6 @@ __all__ = ["LATER", "LATER_VERBS"]
 
 LATER_VERBS: Final = (
     "diff",
-    "split",
-    "drop",
     "recompile",
     "package",
     "index",
@@ -29,5 +27,4 @@ LATER: Final[tuple[Spelling, ...]] = (
     refused("--ranges", ("perf",), "this version marks no ranges for profilers"),
     refused("--trace", ("perf",), "this version writes no traces; --json has every instruction's time"),
     refused("--check", ("verify",), "this version runs no check of yours; it gives an exit code"),
-    refused("--fallback", ("merge",), "this version merges artifacts of one program only"),
 )

@@ -112,7 +112,17 @@ CASES: dict[str, Callable[[], Case]] = {
     "control": control,
     "types": types,
     "sequence": sequence,
+    "fleet": perceptron,
 }
+
+
+def fleet(program: Program, path: Path) -> None:
+    """A merge of two archs with a fallback: provenance, and what a merge keeps."""
+    one, two, portable = (
+        argosy.compile(program, targets=[target])
+        for target in (MirrorTarget(), MirrorTarget(2), MirrorTarget(portable=True))
+    )
+    one.merge(two, path=path, fallbacks=[portable])
 
 
 def main() -> int:
@@ -127,6 +137,9 @@ def main() -> int:
     folder.mkdir(exist_ok=True)
     for name, case in CASES.items():
         program, _, _ = case()
+        if name == "fleet":
+            fleet(program, folder / "fleet.argosy")
+            continue
         argosy.compile(program, targets=["ref", MirrorTarget()]).save(folder / f"{name}.argosy")
     return 0
 

@@ -13,7 +13,6 @@ from argosy.cli.plan_text import plan_lines
 from argosy.cli.sources import open_artifact
 from argosy.cli.verb import verb
 from argosy.errors import UsageError
-from argosy.registry import did_you_mean
 
 if TYPE_CHECKING:
     from argosy.artifact.artifact import Artifact
@@ -78,18 +77,12 @@ def inspect_artifact(arguments: argparse.Namespace, console: Console) -> int:
 
 
 def _find(artifact: Artifact, asked: str) -> VariantRecord:
-    found = [
-        variant
-        for variant in artifact.variants
-        if asked in (variant.arch, variant.words) or variant.key.startswith(asked)
-    ]
-    if len(found) == 1:
-        return found[0]
-    if found:
+    from argosy.artifact.subset import find_variants
+
+    found = find_variants(artifact.as_file(), asked)
+    if len(found) > 1:
         raise UsageError(f"{len(found)} variants are meant by {asked!r}", hint="give more of the key")
-    known = [name for variant in artifact.variants for name in (variant.arch, variant.key[:12])]
-    hint = did_you_mean(asked, known) or (f"it has: {', '.join(known)}" if known else "it has none: ref runs it")
-    raise UsageError(f"the artifact has no variant {asked!r}", where=artifact.where, hint=hint)
+    return found[0]
 
 
 def _json(artifact: Artifact, chosen: list[VariantRecord], arguments: argparse.Namespace) -> dict[str, Any]:
