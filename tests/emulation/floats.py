@@ -6,6 +6,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
@@ -28,7 +29,10 @@ _EDGES = (0.0, -0.0, 1.0, -1.0, 0.5, 2.5, -2.5, 3.5, 1.5, np.inf, -np.inf, np.na
           32767.5, -32768.5, 65535.5, 2.0**31, -(2.0**31), 2.0**32, -1e-7)  # fmt: skip
 _INTEGERS = (0, 1, 2, 7, 15, 16, 31, 32, 63, 64, 127, 128, 255, 0x7FFF, 0x8000, 0xFFFF, 0x7FFFFFFF, 0x80000000,
              0xFFFFFFFF, 0xFFFFFF80, 0xFFFFFFF0)  # fmt: skip
-_PLAIN = {"mix": "f32", "high": "f16", "pf16": "f16", "pf32": "f32", "pu16": "u16", "pi16": "i16", "pb32": "u32"}
+_PLAIN = {
+    "mix": "f32", "mixb": "f32", "high": "f16", "high16": "u16", "pf16": "f16", "pf32": "f32", "pbf16": "u16",
+    "pu16": "u16", "pi16": "i16", "pb32": "u32",
+}  # fmt: skip
 """What values of a type of the table are read as, where that is not its name."""
 
 
@@ -37,6 +41,8 @@ def values(kind: str, seed: int, count: int = 400) -> NDArray[Any]:
     random = np.random.default_rng(seed)
     if kind in ("mask", "scc"):
         return random.random(count) < 0.5
+    if kind == "pbf16":
+        return (values("f32", seed, count).view(np.uint32) >> 16).astype(np.uint16)
     kind = _PLAIN.get(kind, kind)
     if kind not in FORMS:
         raw = np.dtype(f"u{width(kind) // 8}")
@@ -97,7 +103,7 @@ def by_lane(function: Callable[..., Any], form: Any) -> Callable[..., Any]:
 
 def nearest(exact: Fraction, form: Any) -> Any:
     """A fraction in a float type, to the nearest and of two the even one."""
-    info = np.finfo(form)
+    info = ml_dtypes.finfo(form)  # type: ignore[no-untyped-call]
     size = abs(exact)
     if not size:
         return form(0)

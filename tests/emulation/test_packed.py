@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -15,7 +16,10 @@ from argosy.emulation.semantics.table import OPERATIONS
 from tests.emulation.floats import agree, by_lane, fused, same, values
 from tests.emulation.test_conversions import rounded, side_by_side
 from tests.emulation.test_floats import EXPECTED as OF_ONE
+from tests.emulation.test_floats import greater, lesser
 from tests.emulation.text import ENGINES, registers_after
+
+BFLOAT = ml_dtypes.bfloat16
 
 
 def wrapped(function: Callable[..., int], kind: str) -> Callable[..., Any]:
@@ -32,6 +36,16 @@ def held(function: Callable[..., int], kind: str) -> Callable[..., Any]:
     """A function of integers on arrays, held within their type."""
     limits = np.iinfo(TYPES[kind])
     return by_lane(lambda *each: max(limits.min, min(limits.max, function(*each))), TYPES[kind])
+
+
+def of_bfloats(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of numbers on arrays of bfloat16, as bits or as such."""
+    meant = by_lane(function, object)
+
+    def on(*arrays: Any) -> Any:
+        return side_by_side(meant(*(each.view(BFLOAT).astype(float) for each in arrays)).astype(BFLOAT))
+
+    return on
 
 
 EXPECTED: dict[str, Callable[..., Any]] = {
@@ -61,8 +75,25 @@ for _kind in ("u16", "i16"):
         f"v_pk_add_{_kind}@clamp": held(lambda a, b: a + b, _kind),
         f"v_pk_sub_{_kind}@clamp": held(lambda a, b: a - b, _kind),
     }
+EXPECTED |= {
+    "v_pk_add_bf16": of_bfloats(lambda a, b: fused(a, 1, b, BFLOAT)),
+    "v_pk_mul_bf16": of_bfloats(lambda a, b: fused(a, b, -0.0, BFLOAT)),
+    "v_pk_fma_bf16": of_bfloats(partial(fused, form=BFLOAT)),
+    "v_pk_min_num_bf16": of_bfloats(lesser),
+    "v_pk_max_num_bf16": of_bfloats(greater),
+    "v_fma_mix_f32_bf16": EXPECTED["v_fma_mix_f32"],
+}
+for _name in ("lo", "hi"):
+    EXPECTED[f"v_fma_mix{_name}_bf16"] = lambda *three: side_by_side(EXPECTED["v_fma_mix_f32"](*three).astype(BFLOAT))
 EXPECTED = {name: function for name, function in EXPECTED.items() if name in OPERATIONS}
-FORMS = {"pf16": np.float16, "pf32": np.float32, "pu16": np.uint16, "pi16": np.int16, "pb32": np.uint32}
+FORMS = {
+    "pbf16": BFLOAT,
+    "pf16": np.float16,
+    "pf32": np.float32,
+    "pu16": np.uint16,
+    "pi16": np.int16,
+    "pb32": np.uint32,
+}
 
 
 def test_the_families_are_there() -> None:
@@ -72,6 +103,14 @@ def test_the_families_are_there() -> None:
 @pytest.mark.parametrize("name", sorted(EXPECTED))
 def test_one_half(name: str) -> None:
     agree(name, EXPECTED[name])
+
+
+def test_sums_of_bfloat_are_rounded_once() -> None:
+    """A product halfway between two numbers, and a summand far below any bit of float32."""
+    third = np.array([0.0, 2.0**-60, -(2.0**-60), 2.0**-100], BFLOAT)
+    first, second = np.full(4, 1 + 2.0**-7, BFLOAT), np.full(4, 1.5, BFLOAT)
+    found = OPERATIONS["v_pk_fma_bf16"].meaning(*(each.view(np.uint16) for each in (first, second, third)))
+    np.testing.assert_array_equal(found.view(BFLOAT).astype(float), [1.515625, 1.515625, 1.5078125, 1.515625])
 
 
 def bits(picked: NDArray[Any]) -> str:
@@ -104,7 +143,7 @@ MODIFIED = sorted(
 def test_halves_are_picked_and_negated(name: str, engine: Any) -> None:
     kind, count = OPERATIONS[name].sources[0], len(OPERATIONS[name].sources)
     form, random = FORMS[kind], np.random.default_rng(sum(map(ord, name)))
-    sources = given([kind] * count, 3)
+    sources = [each.view(form) for each in given([kind] * count, 3)]
     contents, names = placed(sources)
     words, lines, expected = 2 if kind in ("pf32", "pb32") else 1, [], []
     for variant in range(6):
@@ -122,7 +161,7 @@ def test_halves_are_picked_and_negated(name: str, engine: Any) -> None:
             chosen = [source[:, picked[half][place]] for place, source in enumerate(sources)]
             with np.errstate(all="ignore"):
                 signed = [-each if turned[half][place] else each for place, each in enumerate(chosen)]
-                halves.append(np.asarray(EXPECTED[name](*signed)).astype(form))
+                halves.append(np.asarray(EXPECTED[name](*signed)).astype(form).reshape(64))
         expected.append(np.stack(halves, -1))
     found = registers_after(lines, engine, contents, range(14, 14 + 6 * words)).reshape(6, words, 64)
     for one, other in zip(found, expected, strict=True):
@@ -130,11 +169,12 @@ def test_halves_are_picked_and_negated(name: str, engine: Any) -> None:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("name", ["v_fma_mix_f32", "v_fma_mixlo_f16", "v_fma_mixhi_f16"])
+@pytest.mark.parametrize("name", sorted(name for name in EXPECTED if "_mix" in name))
 def test_sources_are_mixed(name: str, engine: Any) -> None:
-    """op_sel_hi makes a source a float16, op_sel its upper half; signs are changed as elsewhere."""
+    """op_sel_hi makes a source a short float, op_sel its upper half; signs are changed as elsewhere."""
     random, lines, expected = np.random.default_rng(5), [], []
-    sources = given(["f16"] * 3, 9)
+    form = BFLOAT if "bf16" in name else np.float16
+    sources = [each.view(form) for each in given(["pbf16" if "bf16" in name else "f16"] * 3, 9)]
     for source in sources:
         source[:32].reshape(-1).view(np.float32)[:] = random.standard_normal(32)
     contents, names = placed(sources)
@@ -153,23 +193,26 @@ def test_sources_are_mixed(name: str, engine: Any) -> None:
         with np.errstate(all="ignore"):
             expected.append(EXPECTED[name](*read))
     found = registers_after(lines, engine, contents, range(14, 22))
-    if name == "v_fma_mix_f32":
+    if "_mix_f32" in name:
         same(found.view(np.float32), np.stack(expected))
         return
     halves = found.view(np.uint16).reshape(8, 64, 2)
     kept, written = (0, 1) if "hi" in name else (1, 0)
     assert (halves[..., kept] == (0x5678, 0x1234)[kept]).all()
-    same(np.ascontiguousarray(halves[..., written]).view(np.float16), np.stack(expected))
+    same(np.ascontiguousarray(halves[..., written]).view(form), np.stack(expected).reshape(8, 64))
 
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_constants_are_mixed(engine: Any) -> None:
-    """A float of 16 bits lies in the low half alone."""
+    """A float16 lies in the low half alone; a bfloat16 is the upper half of a float32, as LLVM writes it."""
     numbers = np.random.default_rng(6).standard_normal(64).astype(np.float32)
     ends = ("op_sel_hi:[0,0,0]", "op_sel_hi:[0,1,0]", "op_sel:[0,1,0] op_sel_hi:[0,1,0]")
     lines = [f"v_fma_mix_f32 v{5 + at}, v3, -2.0, v3 {end}" for at, end in enumerate(ends)]
     found = registers_after(lines, engine, {3: numbers}, [5, 6, 7]).view(np.float32)
     np.testing.assert_array_equal(found, [-numbers, -numbers, numbers])
+    lines = [f"v_fma_mix_f32_bf16 v{5 + at}, v3, -2.0, v3 {end}" for at, end in enumerate(ends)]
+    found = registers_after(lines, engine, {3: numbers}, [5, 6, 7]).view(np.float32)
+    np.testing.assert_array_equal(found, [-numbers, numbers, -numbers])
 
 
 @pytest.mark.parametrize("engine", ENGINES)

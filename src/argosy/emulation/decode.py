@@ -162,7 +162,7 @@ def _check_matrix(shape: MatrixShape, operands: tuple[Operand, ...], modifiers: 
 def _check_halves(operation: Operation, modifiers: Mapping[str, str]) -> None:
     """Refuse what picks or negates halves of operands that have none. Raises NotEmulated."""
     kinds = operation.sources
-    if kinds and (kinds[0] == "mix" or kinds[0].startswith("p")):
+    if kinds and kinds[0].startswith(("mix", "p")):
         return
     for name in ("op_sel_hi", "neg_lo", "neg_hi"):
         if name in modifiers:

@@ -78,10 +78,14 @@ static const void *fetch(const Machine *m, const Wave *w, const Instruction *in,
   case EXEC32: to->word[0] = w->scalars[EXEC]; return to->word;
   case EXEC64: to->wide[0] = w->scalars[EXEC] | (uint64_t)w->scalars[EXEC + 1] << 32; return to->wide;
   case MIXED:
+  case MIXED_BFLOAT:
     if (in->op_sel_hi >> k & 1) {
       uint16_t halves[LANES];
       fetch_half(w, o, in->op_sel >> k & 1, n, halves);
-      for (int i = 0; i < n; i++) to->real[i] = half_value(halves[i]);
+      if (type == MIXED)
+        for (int i = 0; i < n; i++) to->real[i] = half_value(halves[i]);
+      else
+        for (int i = 0; i < n; i++) to->word[i] = (uint32_t)halves[i] << 16;
     } else {
       fetch_word(w, o, 0, n, to->word);
       if (o->negate || o->absolute) change_words(o, n, to->word);

@@ -84,8 +84,8 @@ _KINDS: Final = {"v": 0, "a": 1, "s": 2, "constant": 3, "scc": 4, "off": 5}
 _NOTHING, _VECTOR, _SCALAR, _ACCESS, _MATRIX, _MOVE, _FLOW, _WAIT = range(8)
 _NO_WAIT: Final = 0xFFFF
 _TYPES: Final = {
-    "mask": 3, "scc": 4, "exec32": 5, "exec64": 6, "mix": 7, "high": 8, "pair": 9, "pf16": 10, "pu16": 10, "pi16": 10,
-    "pf32": 11, "pb32": 12, "k16": 1, "ku16": 1,
+    "mask": 3, "scc": 4, "exec32": 5, "exec64": 6, "mix": 7, "high": 8, "high16": 8, "pair": 9, "mixb": 10,
+    "pf16": 11, "pbf16": 11, "pu16": 11, "pi16": 11, "pf32": 12, "pb32": 13, "k16": 1, "ku16": 1,
 }  # fmt: skip
 _FLOWS: Final = {
     "s_branch": 0, "s_cbranch_scc0": 1, "s_cbranch_scc1": 2, "s_cbranch_vccz": 3, "s_cbranch_vccnz": 4,
@@ -225,7 +225,7 @@ class _Encoder:
 
     def _modified(self, row: Any, instruction: Instruction, operation: Operation) -> None:
         modifiers, count = instruction.modifiers, len(instruction.sources)
-        mixed = operation.sources[:1] == ("mix",)
+        mixed = operation.sources[:1] in (("mix",), ("mixb",))
         for name in ("op_sel", "op_sel_hi", "neg_lo", "neg_hi"):
             default = int(name == "op_sel_hi" and not mixed)
             row[name] = sum(picks(modifiers, name, place, default) << place for place in range(count))
@@ -344,12 +344,12 @@ def _constant(operand: Operand, kind: str) -> int:
     if kind in ("k16", "ku16"):
         raw = int(operand.value) & 0xFFFF
         return (raw - 0x10000 if raw > 0x7FFF and kind == "k16" else raw) & 0xFFFFFFFF
-    if kind in ("pf16", "pu16", "pi16", "f16"):
+    if kind in ("pf16", "pbf16", "pu16", "pi16", "f16"):
         return packed_constant(operand, kind)
     if kind in ("pf32", "pb32"):
         bits = constant_bits(operand, "f32" if kind == "pf32" else "u32")
         return bits | bits << 32
-    if kind == "mix":
+    if kind in ("mix", "mixb"):
         return constant_bits(operand, "f32")
     return constant_bits(operand, kind)
 

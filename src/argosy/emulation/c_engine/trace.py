@@ -23,7 +23,8 @@ C_TYPES: Final = {
 _SAME: Final = {
     "b16": "u16", "b32": "u32", "b64": "u64", "scc": "mask", "exec32": "u32", "exec64": "u64", "k16": "i32",
     "ku16": "u32",
-    "mix": "f32", "high": "f16", "pf16": "f16", "pu16": "u16", "pi16": "i16", "pf32": "f32", "pb32": "u32",
+    "mix": "f32", "mixb": "f32", "high": "f16", "high16": "u16", "pbf16": "u16",
+    "pf16": "f16", "pu16": "u16", "pi16": "i16", "pf32": "f32", "pb32": "u32",
 }  # fmt: skip
 _FLOATS: Final = frozenset({"f16", "f32", "f64"})
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
@@ -19,7 +20,7 @@ from argosy.emulation.semantics.table import Operation, width
 
 __all__ = ["run_scalar", "run_vector"]
 
-_HALVES: Final = {"pf16": "f16", "pu16": "u16", "pi16": "i16"}
+_HALVES: Final = {"pf16": "f16", "pbf16": "u16", "pu16": "u16", "pi16": "i16"}
 
 
 def run_scalar(waves: Waves, instruction: Instruction, operation: Operation, chosen: Any, count: int) -> None:
@@ -62,8 +63,8 @@ def run_vector(
         return [_packed(waves, instruction, operation, chosen, count, mask)]
     values = []
     for number, (operand, kind) in enumerate(zip(sources, operation.sources, strict=True)):
-        if kind == "mix":
-            values.append(_mixed(waves, instruction, number, operand, chosen, count))
+        if kind in ("mix", "mixb"):
+            values.append(_mixed(waves, instruction, number, operand, kind, chosen, count))
         elif "sdwa" in modifiers and number < 2 and kind != "mask":
             values.append(_selected(waves, operand, kind, modifiers.get(f"src{number}_sel", "DWORD"), chosen, count))
         elif "dpp" in modifiers and number == 0:
@@ -88,7 +89,7 @@ def run_vector(
         if kind == "mask":
             if result.number < NULL:
                 calls.append(partial(waves.write_mask, result.number, chosen, full & mask))
-        elif kind == "high":
+        elif kind in ("high", "high16"):
             raw = np.ascontiguousarray(full).view(np.uint16).astype(np.uint32)
             calls.append(partial(waves.write_half, result, chosen, raw, written, high=True))
         elif modifiers.get("dst_sel", "DWORD") != "DWORD":
@@ -166,13 +167,19 @@ def _selected(waves: Waves, operand: Operand, kind: str, text: str, chosen: Any,
     return value
 
 
-def _mixed(waves: Waves, instruction: Instruction, number: int, operand: Operand, chosen: Any, count: int) -> Any:
+def _mixed(
+    waves: Waves, instruction: Instruction, number: int, operand: Operand, kind: str, chosen: Any, count: int
+) -> Any:
     """A source of a mixed operation, in float32: neg_lo negates it and neg_hi takes its magnitude."""
     modifiers = instruction.modifiers
     if not picks(modifiers, "op_sel_hi", number, 0):
         return waves.read(operand, "f32", chosen, count)
-    half = _high_half(operand) if picks(modifiers, "op_sel", number, 0) else operand
-    return waves.read(half, "f16", chosen, count).astype(np.float32)
+    high = picks(modifiers, "op_sel", number, 0)
+    if kind == "mix":
+        return waves.read(_high_half(operand) if high else operand, "f16", chosen, count).astype(np.float32)
+    word = waves.read(replace(operand, negative=False, absolute=False), "u32", chosen, count)
+    value = ((word >> np.uint32(16) if high else word) << np.uint32(16)).view(np.float32)
+    return waves.changed(operand, "f32", value)
 
 
 def _packed(waves: Waves, instruction: Instruction, operation: Operation, chosen: Any, count: int, mask: Any) -> Any:
@@ -186,7 +193,7 @@ def _packed(waves: Waves, instruction: Instruction, operation: Operation, chosen
             high = picks(modifiers, name, number, default)
             value = _half(waves, operand, source, high=high, chosen=chosen, count=count)
             if picks(modifiers, ("neg_lo", "neg_hi")[which], number, 0):
-                value = -value
+                value = -value if value.dtype.kind == "f" else value ^ value.dtype.type(0x8000)
             values.append(value)
         halves.append(values)
     if kind == "pb32":

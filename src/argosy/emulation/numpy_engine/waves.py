@@ -93,9 +93,9 @@ class Waves:
             value = ((raw >> 16) if operand.half == "h" else raw).astype(np.uint16).view(TYPES[kind])
         else:
             value = np.ascontiguousarray(self.word(operand, 0, chosen)).view(TYPES[kind])
-        return self._changed(operand, kind, value)
+        return self.changed(operand, kind, value)
 
-    def _changed(self, operand: Operand, kind: str, value: Any) -> Any:
+    def changed(self, operand: Operand, kind: str, value: Any) -> Any:
         """With the sign that the operand asks for."""
         if operand.sign_extended:
             raise NotEmulated(f"the operand {operand.text!r} here")

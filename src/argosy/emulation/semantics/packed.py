@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from argosy.emulation.semantics.arithmetic import bits, convert, fused, greatest, least
+from argosy.emulation.semantics.arithmetic import bits, convert, fused, greatest, is_nan, least, select
+from argosy.emulation.semantics.conversions import from_bfloat, to_bfloat
 from argosy.emulation.semantics.floats import maximum, minimum
 from argosy.emulation.semantics.table import OPERATIONS, operation
 
@@ -51,6 +52,39 @@ operation("v_pk_ashrrev_i16", "pi16", "pi16 pi16")(lambda by, a: a >> (by & 15))
 operation("v_fma_mix_f32", "f32", "mix mix mix")(fused)
 operation("v_fma_mixlo_f16", "f16", "mix mix mix", clears=False)(lambda a, b, c: convert(fused(a, b, c), "f16"))
 operation("v_fma_mixhi_f16", "high", "mix mix mix")(lambda a, b, c: convert(fused(a, b, c), "f16"))
+
+
+# ------------------------------------------------------------------------------------------------------ bfloat16
+# gfx1250 computes on halves of this type too; sums and products of float32 lose nothing that the last rounding needs.
+def _of_bfloat(function: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda *halves: convert(to_bfloat(function(*(from_bfloat(convert(each, "u32")) for each in halves))), "u16")
+
+
+def _fused_to_odd(a: Any, b: Any, c: Any) -> Any:
+    """a * b + c in float32, to odd where that is not exact, so that the rounding to bfloat16 is the only one."""
+    product, other = convert(a, "f64") * convert(b, "f64"), convert(c, "f64")
+    total = product + other
+    back = total - product
+    near = convert(total, "f32")
+    lost = (total - convert(near, "f64")) + ((product - (total - back)) + (other - back))
+    pattern = bits(near, "u32")
+    even = (lost != 0) & ((pattern & 1) == 0) & (near != 0) & (abs(near) < float("inf"))
+    step = select((lost > 0) == (near > 0), (pattern & 0) + 1, (pattern & 0) - 1)
+    return bits(select(even, pattern + step, pattern), "f32")
+
+
+for _name in ("add", "mul"):
+    operation(f"v_pk_{_name}_bf16", "pbf16", "pbf16 pbf16")(_of_bfloat(_TWO[_name]))
+for _name in ("min", "max"):  # of two that are no number, the first
+    operation(f"v_pk_{_name}_num_bf16", "pbf16", "pbf16 pbf16")(
+        _of_bfloat(lambda a, b, of=_TWO[_name]: select(is_nan(a) & is_nan(b), a, of(a, b)))
+    )
+operation("v_pk_fma_bf16", "pbf16", "pbf16 pbf16 pbf16")(_of_bfloat(_fused_to_odd))
+operation("v_fma_mix_f32_bf16", "f32", "mixb mixb mixb")(fused)
+operation("v_fma_mixlo_bf16", "u16", "mixb mixb mixb", clears=False)(
+    lambda a, b, c: convert(to_bfloat(fused(a, b, c)), "u16")
+)
+operation("v_fma_mixhi_bf16", "high16", "mixb mixb mixb")(lambda a, b, c: convert(to_bfloat(fused(a, b, c)), "u16"))
 
 
 # ------------------------------------------------------------------------------------------------------ dot products

@@ -1,7 +1,8 @@
 """The table of operations that compute each lane, or each wave's scalars, by themselves.
 
 Types name how bits are read: u, i, f and b (no meaning) with 16, 32 or 64 bits, `mask` (a bit for each lane), and the
-packed ones `pf16`, `pu16`, `pi16` and `pf32` (two halves, each computed by the same function).
+packed ones `pf16`, `pu16`, `pi16` and `pf32` (two halves, each computed by the same function). bfloat16 is read as u16:
+packed it is `pbf16`.
 """
 
 from __future__ import annotations
