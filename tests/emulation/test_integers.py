@@ -35,6 +35,8 @@ EXPECTED: dict[str, Meant] = {
     "v_subrev_u32": lambda a, b: b - a,
     "v_add_u16": lambda a, b: a + b,
     "v_sub_u16": lambda a, b: a - b,
+    "v_add_i16": lambda a, b: a + b,
+    "v_sub_i16": lambda a, b: a - b,
     "v_subrev_u16": lambda a, b: b - a,
     "v_add_nc_u64": lambda a, b: a + b,
     "v_sub_nc_u64": lambda a, b: a - b,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -44,6 +45,7 @@ def bits(value: Any) -> Words:
     return np.ascontiguousarray(value, np.float32).view(np.uint32)
 
 
+EIGHTS = np.array([1, 2], ml_dtypes.float8_e4m3fnuz).view(np.uint16)
 HALVES: dict[str, list[tuple[str, Callable[[Words, Words, Words, Words], Words]]]] = {
     # Some instructions of gfx9 keep the other half of their result's register, others clear it.
     "gfx942": [
@@ -56,6 +58,11 @@ HALVES: dict[str, list[tuple[str, Callable[[Words, Words, Words, Words], Words]]
          lambda a, _, d, c: in_high(np.minimum(np.minimum(high(a), 7), low(c)), d)),
         ("v_pack_b32_f16 v5, v3, v4 op_sel:[1,0,0]", lambda a, b, _, __: in_high(low(b), high(a).astype(np.uint32))),
         ("v_add_u16_e32 v5, v3, v4", lambda a, b, _, __: in_low(low(a) + low(b))),
+        ("v_cvt_pk_fp8_f32 v5, 1.0, 2.0", lambda _, __, d, ___: in_low(EIGHTS, d)),
+        ("v_cvt_pk_fp8_f32 v5, 1.0, 2.0 op_sel:[0,0,1]", lambda _, __, d, ___: in_high(EIGHTS, d)),
+        ("v_add_i16 v5, v3, v4", lambda a, b, d, _: in_low(low(a) + low(b), d)),
+        ("v_sub_i16 v5, v3, v4 op_sel:[1,0,1]", lambda a, b, d, _: in_high(high(a) - low(b), d)),
+        ("v_mad_u16 v5, v3, 7, 0x12345678 op_sel:[0,0,1,0]", lambda a, _, d, __: in_low(low(a) * 7 + 0x1234, d)),
     ],
     "gfx1100": [
         ("v_add_nc_u16 v5, v3, v4 op_sel:[1,0,1]", lambda a, b, d, _: in_high(high(a) + low(b), d)),
@@ -209,7 +216,7 @@ def test_integers_are_held_within_their_type(name: str, engine: Any) -> None:
     )
     exact = first + second if what == "add" else first - second
     expected = np.clip(exact, limits.min, limits.max).astype(limits.dtype)
-    kept = values[2] if arch == "gfx1201" and limits.dtype.itemsize == 2 else np.uint32(0)
+    kept = np.uint32(0) if name in ("v_add_u16", "v_sub_u16") else values[2]
     whole = expected.view(np.uint32) if limits.dtype.itemsize == 4 else in_low(expected, kept)
     np.testing.assert_array_equal(found, whole)
 

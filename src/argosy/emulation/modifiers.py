@@ -60,13 +60,13 @@ def constant_bits(operand: Operand, kind: str) -> int:
 
 
 def packed_constant(operand: Operand, kind: str) -> int:
-    """The 32 bits of a constant from which a packed or mixed source of 16 bits takes its halves.
+    """The 32 bits of a constant from which a source of 16 bits, packed or not, takes its halves.
 
-    Integers are of 32 bits, with their sign; floats are in the low half alone, or float32 where it is integers that are
-    packed (LLVM, `getInlineEncodingV216` and `getInlineEncodingV2BF16`).
+    Integers are of 32 bits, with their sign; floats are in the low half alone, or float32 where integers are computed
+    (LLVM, `getInlineEncodingV216` and `getInlineEncodingV2BF16`).
     """
     if isinstance(operand.value, float) and kind == "pbf16":
         return constant_bits(operand, "f32") >> 16
     if isinstance(operand.value, float):
-        return constant_bits(operand, "f16" if kind.endswith("f16") else "f32")
+        return constant_bits(operand, "f32" if kind.endswith(("u16", "i16")) else "f16")
     return operand.value & 0xFFFFFFFF

@@ -221,7 +221,8 @@ class _Encoder:
         self._modified(row, instruction, operation)
         row["clamp"] = "clamp" in modifiers
         row["factor"] = {"": 0, "2": 1, "4": 2}[modifiers.get("mul", "")] or (3 if "div" in modifiers else 0)
-        row["clears"] = self._old and operation.clears and not (instruction.results and instruction.results[0].half)
+        half = row["picks_high"] or (instruction.results and instruction.results[0].half)
+        row["clears"] = self._old and operation.clears and not half
 
     def _modified(self, row: Any, instruction: Instruction, operation: Operation) -> None:
         modifiers, count = instruction.modifiers, len(instruction.sources)
@@ -344,7 +345,7 @@ def _constant(operand: Operand, kind: str) -> int:
     if kind in ("k16", "ku16"):
         raw = int(operand.value) & 0xFFFF
         return (raw - 0x10000 if raw > 0x7FFF and kind == "k16" else raw) & 0xFFFFFFFF
-    if kind in ("pf16", "pbf16", "pu16", "pi16", "f16"):
+    if kind.endswith(("f16", "u16", "i16", "b16")):
         return packed_constant(operand, kind)
     if kind in ("pf32", "pb32"):
         bits = constant_bits(operand, "f32" if kind == "pf32" else "u32")

@@ -80,7 +80,10 @@ class Waves:
         if kind == "mask":
             return self.mask_of(operand.number, chosen)
         if operand.kind == "constant":
-            bits = packed_constant(operand, kind) >> 16 if operand.half == "h" else constant_bits(operand, kind)
+            if width(kind) == 16:
+                bits = packed_constant(operand, kind) >> (16 if operand.half == "h" else 0) & 0xFFFF
+            else:
+                bits = constant_bits(operand, kind)
             value = np.full((count, 1), bits, TYPES[_unsigned(kind)]).view(TYPES[kind])
         elif width(kind) == 64:
             low, high = self.word(operand, 0, chosen), self.word(operand, 1, chosen) if operand.count > 1 else None

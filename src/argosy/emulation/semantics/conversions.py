@@ -145,7 +145,7 @@ def _enter_short(name: str, form: str, suffix: str = "") -> None:
     operation(f"v_cvt_pk_f32_{name}{suffix}", "pair", "b16")(
         lambda a: (from_short(convert(a, "u32") & 0xFF, form), from_short(convert(a, "u32") >> 8, form))
     )
-    operation(f"v_cvt_pk_{name}_f32{suffix}", "u16", "f32 f32")(
+    operation(f"v_cvt_pk_{name}_f32{suffix}", "u16", "f32 f32", clears=False)(
         lambda a, b: convert(to_short(a, form) | (to_short(b, form) << 8), "u16")
     )
 

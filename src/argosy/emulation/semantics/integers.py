@@ -46,8 +46,10 @@ operation("v_not_b16", "u16", "u16")(lambda a: ~a)
 operation("v_add_u32 v_add_nc_u32 v_add_i32 v_add_nc_i32", "u32", _32)(lambda a, b: a + b)
 operation("v_sub_u32 v_sub_nc_u32 v_sub_i32 v_sub_nc_i32", "u32", _32)(lambda a, b: a - b)
 operation("v_subrev_u32 v_subrev_nc_u32", "u32", _32)(lambda a, b: b - a)
-operation("v_add_u16 v_add_nc_u16 v_add_i16 v_add_nc_i16", "u16", "u16 u16")(lambda a, b: a + b)
-operation("v_sub_u16 v_sub_nc_u16 v_sub_i16 v_sub_nc_i16", "u16", "u16 u16")(lambda a, b: a - b)
+operation("v_add_u16 v_add_nc_u16", "u16", "u16 u16")(lambda a, b: a + b)
+operation("v_sub_u16 v_sub_nc_u16", "u16", "u16 u16")(lambda a, b: a - b)
+operation("v_add_i16 v_add_nc_i16", "i16", "i16 i16", clears=False)(lambda a, b: a + b)
+operation("v_sub_i16 v_sub_nc_i16", "i16", "i16 i16", clears=False)(lambda a, b: a - b)
 operation("v_subrev_u16", "u16", "u16 u16")(lambda a, b: b - a)
 operation("v_add_nc_u64 v_add_u64", "u64", "u64 u64")(lambda a, b: a + b)
 operation("v_sub_nc_u64 v_sub_u64", "u64", "u64 u64")(lambda a, b: a - b)
@@ -76,12 +78,12 @@ for _size in (16, 32):
     operation(f"v_sub_{_u}@clamp v_sub_nc_{_u}@clamp", _u, f"{_u} {_u}")(
         lambda a, b, most=2 * _top + 1: _saturated(a - b, (a & 0) != 0, a < b, 0, most)
     )
-    operation(f"v_add_{_i}@clamp v_add_nc_{_i}@clamp", _i, f"{_i} {_i}")(
+    operation(f"v_add_{_i}@clamp v_add_nc_{_i}@clamp", _i, f"{_i} {_i}", clears=False)(
         lambda a, b, top=_top: _saturated(
             a + b, (a >= 0) & (b >= 0) & (a + b < 0), (a < 0) & (b < 0) & (a + b >= 0), -top - 1, top
         )
     )
-    operation(f"v_sub_{_i}@clamp v_sub_nc_{_i}@clamp", _i, f"{_i} {_i}")(
+    operation(f"v_sub_{_i}@clamp v_sub_nc_{_i}@clamp", _i, f"{_i} {_i}", clears=False)(
         lambda a, b, top=_top: _saturated(
             a - b, (a >= 0) & (b < 0) & (a - b < 0), (a < 0) & (b >= 0) & (a - b >= 0), -top - 1, top
         )
@@ -235,7 +237,7 @@ def _truth(a: Any, b: Any, c: Any, table: Any) -> Any:
 
 
 operation("v_bitop3_b32", "u32", "u32 u32 u32 u32")(_truth)
-operation("v_bitop3_b16", "u16", "u16 u16 u16 u16")(_truth)
+operation("v_bitop3_b16", "u16", "u16 u16 u16 u16", clears=False)(_truth)
 operation("v_mad_u32", "u32", "u32 u32 u32")(lambda a, b, c: a * b + c)
 
 
