@@ -19,6 +19,7 @@ __all__ = [
     "DimValue",
     "Dimensions",
     "cache_folder",
+    "plain_environment",
     "rocm_folder",
     "wants_colour",
 ]
@@ -141,6 +142,12 @@ def cache_folder() -> Path:
         return Path(named)
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "argosy"
+
+
+def plain_environment() -> dict[str, str]:
+    """The environment for another Python, without what would change which packages it finds or where it puts them."""
+    changing = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "PIP_TARGET", "PIP_PREFIX", "PIP_USER", "PIP_PYTHON")
+    return {name: value for name, value in os.environ.items() if name not in changing}
 
 
 def rocm_folder() -> str:

@@ -34,6 +34,7 @@ from argosy.ir.program import Program
 
 if TYPE_CHECKING:
     from argosy.artifact.artifact_writer import Content
+    from argosy.artifact.joined import JoinedFiles
 
 __all__ = ["PRODUCER", "Artifact", "CompiledVariant"]
 
@@ -62,7 +63,7 @@ class Artifact:
         self,
         manifest: Manifest,
         *,
-        file: ArtifactFile | None = None,
+        file: ArtifactFile | JoinedFiles | None = None,
         program: ProgramRecord | None = None,
         compiled: Sequence[CompiledVariant] = (),
         weights: Mapping[str, Literal] | None = None,
@@ -76,14 +77,20 @@ class Artifact:
         self._storage = storage
 
     @staticmethod
-    def open(source: Source, *, weights: Supplied | None = None) -> Artifact:
+    def open(source: Source, *, weights: Supplied | None = None, parts: Sequence[Source] = ()) -> Artifact:
         """Open an artifact: a path (mapped) or bytes.
 
-        `weights` supplies weights that are not in it: a path, or a mapping from SHA-256 to array. Raises
-        ArtifactError for anything that is no valid artifact.
+        `weights` supplies weights that are not in it: a path, or a mapping from SHA-256 to array. `parts` are
+        artifacts of the same program whose variants and weights come along, read where they lie. Raises
+        ArtifactError for anything that is no valid artifact, and for parts of another program.
         """
         file = ArtifactFile.open(source, weights=weights)
-        return Artifact(file.manifest, file=file)
+        if not parts:
+            return Artifact(file.manifest, file=file)
+        from argosy.artifact.joined import JoinedFiles  # noqa: PLC0415 - most artifacts are one file
+
+        joined = JoinedFiles([file, *map(ArtifactFile.open, parts)])
+        return Artifact(joined.manifest, file=joined)
 
     @property
     def where(self) -> str:
@@ -191,8 +198,8 @@ class Artifact:
         return Artifact.open(path)
 
     def as_file(self) -> ArtifactFile:
-        """The artifact as an open file; one that was not saved yet is written to memory."""
-        return self._file or ArtifactFile.open(self.to_bytes())
+        """The artifact as one open file; what was not saved as one is written to memory."""
+        return self._file if isinstance(self._file, ArtifactFile) else ArtifactFile.open(self.to_bytes())
 
     def _contents(self, path: Path | None, weights: str) -> tuple[Manifest, dict[str, Content]]:
         from argosy.artifact.artifact_writer import EntryOf, Hashed, array_bytes  # noqa: PLC0415 - as in save
@@ -200,7 +207,7 @@ class Artifact:
         contents: dict[str, Content] = {}
         if self._file is not None:
             for name, record in self._file.manifest.entries.items():
-                contents[name] = EntryOf(self._file.container, name, record.sha256)
+                contents[name] = EntryOf(self._file.container_of(name), name, record.sha256)
             if weights != self._storage:
                 raise UsageError("weights can be left out only when a model is compiled")
             return self._file.manifest, contents

@@ -70,6 +70,10 @@ class ArtifactFile:
         """True unless a newer minor of the schema wrote the file, whose unknown fields are skipped."""
         return self.manifest.schema.minor <= SCHEMA.minor
 
+    def container_of(self, name: str) -> Container:
+        """The file that the entry `name` is read from: this one."""
+        return self.container
+
     def variant(self, key: str) -> VariantRecord:
         """The variant with that key."""
         for variant in self.manifest.variants:

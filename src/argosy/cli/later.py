@@ -11,8 +11,6 @@ __all__ = ["LATER", "LATER_VERBS"]
 LATER_VERBS: Final = (
     "diff",
     "recompile",
-    "package",
-    "index",
     "why",
     "tune",
     "db",
