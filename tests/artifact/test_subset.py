@@ -127,19 +127,19 @@ def test_a_variant_that_is_not_there(variants: tuple[VariantRecord, ...], asked:
 
 
 @pytest.mark.parametrize(
-    ("template", "message"),
+    ("pattern", "message"),
     [
         ("dist/all.argosy", "has no {arch}, so all archs would go to one file"),
         ("{family}", "has no {arch}"),
-        ("{arch}-{cu}", "is no template: it may hold {arch}, {family}, {name}"),
-        ("{arch.x}", "is no template"),
-        ("{arch}{}", "is no template"),
-        ("{arch", "is no template"),
+        ("{arch}-{cu}", "is no pattern: it may hold {arch}, {family}, {name}"),
+        ("{arch.x}", "is no pattern"),
+        ("{arch}{}", "is no pattern"),
+        ("{arch", "is no pattern"),
     ],
 )
-def test_templates_that_do_not_do(template: str, message: str) -> None:
+def test_patterns_that_do_not_do(pattern: str, message: str) -> None:
     with pytest.raises(UsageError) as caught:
-        split(ArtifactFile.open(samples.artifact(*NATIVE)), template)
+        split(ArtifactFile.open(samples.artifact(*NATIVE)), pattern)
     assert message in str(caught.value)
 
 

@@ -1,4 +1,4 @@
-"""`list`, `inspect`, `merge`, `split` and `drop`."""
+"""`list`, `inspect`, `merge`, `split`, `drop` and `diff`."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_artifacts_are_handled_without_compiler_devices_and_torch(
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)
     loaded = set(done.stderr.split())
     sides = ("compiler", "passes", "rewrite", "frontends", "targets", "runtime", "drivers", "toolchains")
-    assert "argosy.artifact.subset" in loaded
+    assert "argosy.artifact.artifact_file" in loaded
     assert not loaded & {*(f"argosy.{side}" for side in sides), "torch", "triton", "onnx", "ziglang"}
 
 
@@ -137,12 +137,12 @@ def fleet(call: Call, two: tuple[Path, Path], tmp_path: Path) -> Path:
 
 
 def test_split_lists_the_files(call: Call, fleet: Path, tmp_path: Path) -> None:
-    template = str(tmp_path / "dist" / "{arch}" / "{name}.argosy")
-    _, *rows = call("split", fleet, "-o", template).out.splitlines()
+    pattern = str(tmp_path / "dist" / "{arch}" / "{name}.argosy")
+    _, *rows = call("split", fleet, "-o", pattern).out.splitlines()
     files = [tmp_path / "dist" / arch / "fleet.argosy" for arch in ("mirror1", "mirror2")]
     assert [row.split()[0] for row in rows] == list(map(str, files))
     assert [Artifact.open(file).variants[0].arch for file in files] == ["mirror1", "mirror2"]
-    told = json.loads(call("split", fleet, "-o", template, "--json").out)
+    told = json.loads(call("split", fleet, "-o", pattern, "--json").out)
     assert [(row["file"], row["arch"], len(row["variants"])) for row in told] == [
         (str(files[0]), "mirror1", 1),
         (str(files[1]), "mirror2", 1),
@@ -152,7 +152,7 @@ def test_split_lists_the_files(call: Call, fleet: Path, tmp_path: Path) -> None:
 
 
 def test_split_says_what_is_missing(call: Call, fleet: Path) -> None:
-    assert "-o TEMPLATE is missing" in call("split", fleet).err
+    assert "-o PATTERN is missing" in call("split", fleet).err
     answer = call("split", fleet, "-o", "x.argosy")
     assert answer.code == 2
     assert "has no {arch}" in answer.err
@@ -176,6 +176,29 @@ def test_drop_says_what_is_missing(call: Call, fleet: Path, tmp_path: Path) -> N
     assert answer.code == 2
     assert "the last variant can't be dropped" in answer.err
     assert not (tmp_path / "x").exists()
+
+
+def test_diff_ends_with_1_where_files_differ(call: Call, two: tuple[Path, Path], fleet: Path) -> None:
+    same = call("diff", two[0], two[0])
+    assert (same.code, same.out) == (0, "")
+    assert "they are the same" in same.err
+    answer = call("diff", two[0], fleet)
+    assert answer.code == 1
+    assert answer.out.splitlines()[0] == "variants"
+    assert (
+        f"the variant 'mirror2, fp32' ({Artifact.open(two[1]).variants[0].key[:12]}) is only in {fleet}" in answer.out
+    )
+    told = json.loads(call("diff", *two, "--json").out)
+    assert told["same"] is False
+    assert [len(told[title]) for title in ("program", "options", "weights", "variants")] == [0, 0, 0, 2]
+    assert json.loads(call("diff", fleet, fleet, "--json").out)["same"] is True
+    assert Artifact.open(two[0]).diff(Artifact.open(fleet)).variants
+
+
+def test_diff_names_what_is_no_artifact(call: Call, two: tuple[Path, Path], model: Path) -> None:
+    answer = call("diff", two[0], model)
+    assert answer.code == 5
+    assert str(model) in answer.err
 
 
 def test_inspect_shows_the_manifest(call: Call, two: tuple[Path, Path]) -> None:

@@ -34,6 +34,7 @@ from argosy.ir.program import Program
 
 if TYPE_CHECKING:
     from argosy.artifact.artifact_writer import Content
+    from argosy.artifact.diff import Difference
     from argosy.artifact.joined import JoinedFiles
 
 __all__ = ["PRODUCER", "Artifact", "CompiledVariant"]
@@ -184,11 +185,11 @@ class Artifact:
             log.warning("%s of %s is left out: %s", left.variant.words, left.source, left.reason)
         return Artifact.open(path)
 
-    def split(self, template: str) -> tuple[Artifact, ...]:
-        """Write an artifact for each arch, to `template` with `{arch}` in it, and open them; see `split` there."""
+    def split(self, pattern: str) -> tuple[Artifact, ...]:
+        """Write an artifact for each arch, to `pattern` with `{arch}` in it, and open them; see `split` there."""
         from argosy.artifact.subset import split  # noqa: PLC0415 - as in save
 
-        return tuple(Artifact.open(path) for path in split(self.as_file(), template))
+        return tuple(Artifact.open(path) for path in split(self.as_file(), pattern))
 
     def drop(self, *variants: str, path: str | os.PathLike[str]) -> Artifact:
         """Write the artifact without these variants, each named as `find_variants` says, to `path`, and open it."""
@@ -196,6 +197,12 @@ class Artifact:
 
         drop(self.as_file(), variants, path)
         return Artifact.open(path)
+
+    def diff(self, other: Artifact) -> Difference:
+        """In what this and another artifact differ: programs, options, weights, variants; false where in nothing."""
+        from argosy.artifact.diff import diff  # noqa: PLC0415 - running needs it never
+
+        return diff(self.as_file(), other.as_file())
 
     def as_file(self) -> ArtifactFile:
         """The artifact as one open file; what was not saved as one is written to memory."""

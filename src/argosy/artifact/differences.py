@@ -16,7 +16,15 @@ from argosy.artifact.program import (
     values_in,
 )
 
-__all__ = ["MAX_LINES", "program_differences", "variant_differences", "variant_entries"]
+__all__ = [
+    "MAX_LINES",
+    "interface_differences",
+    "option_differences",
+    "program_differences",
+    "variant_differences",
+    "variant_entries",
+    "weight_differences",
+]
 
 MAX_LINES: Final = 20
 """Differing weights that are named one by one; a model that was trained again differs in all of them."""
@@ -27,6 +35,15 @@ _TOLD_BY_MERGES: Final = ("fallback", "provenance")
 
 def program_differences(left: ArtifactFile, right: ArtifactFile) -> list[str]:
     """What keeps two artifacts, neither slim, from being of one program: a line for each, naming both sides."""
+    return [
+        *interface_differences(left, right),
+        *option_differences(left, right),
+        *weight_differences(left, right),
+    ]
+
+
+def interface_differences(left: ArtifactFile, right: ArtifactFile) -> list[str]:
+    """In what the programs differ, seen from outside: hash, inputs, outputs, bounds of dims."""
     a, b = left.manifest, right.manifest
     lines: list[str] = []
     if a.model.hash != b.model.hash:
@@ -37,10 +54,12 @@ def program_differences(left: ArtifactFile, right: ArtifactFile) -> list[str]:
     for what, ours, theirs in (("input", a.inputs, b.inputs), ("output", a.outputs, b.outputs)):
         lines += _value_differences(what, ours, theirs, left.where, right.where)
     bounds = [{symbol.name: (symbol.lower, symbol.upper) for symbol in m.symbols} for m in (a, b)]
-    lines += _unequal("symbol", bounds[0], bounds[1], left, right)
-    lines += _unequal("option", a.options, b.options, left, right)
-    lines += _weight_differences(left, right)
-    return lines
+    return [*lines, *_unequal("symbol", bounds[0], bounds[1], left, right)]
+
+
+def option_differences(left: ArtifactFile, right: ArtifactFile) -> list[str]:
+    """Options of the whole file that differ."""
+    return _unequal("option", left.manifest.options, right.manifest.options, left, right)
 
 
 def _value_differences(
@@ -67,8 +86,8 @@ def _unequal(
     ]
 
 
-def _weight_differences(left: ArtifactFile, right: ArtifactFile) -> list[str]:
-    """Weights of the programs that differ, in type, dims or content (by hash).
+def weight_differences(left: ArtifactFile, right: ArtifactFile) -> list[str]:
+    """Weights of the programs, neither slim, that differ in type, dims or content (by hash).
 
     The hash of a model leaves names of weights out, so a weight that only has another name is no difference.
     """

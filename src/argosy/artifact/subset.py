@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 _FIELDS: Final = ("arch", "family", "name")
-"""What may stand in a template of file names."""
+"""What may stand in a pattern of file names."""
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 
 
@@ -124,14 +124,14 @@ def drop(
     return tuple(dropped.values())
 
 
-def split(artifact: ArtifactFile, template: str) -> dict[Path, tuple[VariantRecord, ...]]:
+def split(artifact: ArtifactFile, pattern: str) -> dict[Path, tuple[VariantRecord, ...]]:
     """Write an artifact for each arch, with all its variants; returns what is in each file.
 
-    `template` is the path of each, with `{arch}` in it; `{family}` and `{name}`, that of the artifact's file without
+    `pattern` is the path of each, with `{arch}` in it; `{family}` and `{name}`, that of the artifact's file without
     its ending, may be too. Folders are made. Nothing in the files is a fallback of a merge any more. Raises UsageError
-    for a template that doesn't tell the archs apart, and for an artifact without variants.
+    for a pattern that doesn't tell the archs apart, and for an artifact without variants.
     """
-    _check_template(template)
+    _check_pattern(pattern)
     if not artifact.manifest.variants:
         raise UsageError("it holds no variant, so there is nothing to split", where=artifact.where)
     archs: dict[Path, tuple[VariantRecord, ...]] = {}
@@ -139,7 +139,7 @@ def split(artifact: ArtifactFile, template: str) -> dict[Path, tuple[VariantReco
         for text in (variant.arch, variant.family):
             if _PLAIN.fullmatch(text) is None:
                 raise ArtifactError(f"{text!r} is no name for a file", where=artifact.where)
-        path = Path(template.format(arch=variant.arch, family=variant.family, name=Path(artifact.where).stem))
+        path = Path(pattern.format(arch=variant.arch, family=variant.family, name=Path(artifact.where).stem))
         archs[path] = (*archs.get(path, ()), variant)
     for path, variants in archs.items():
         try:
@@ -150,15 +150,15 @@ def split(artifact: ArtifactFile, template: str) -> dict[Path, tuple[VariantReco
     return archs
 
 
-def _check_template(template: str) -> None:
+def _check_pattern(pattern: str) -> None:
     """Raise UsageError unless every arch gets a path of its own."""
     hint = "for example -o 'dist/{arch}.argosy'"
     try:
-        fields = {field for _, field, _, _ in Formatter().parse(template)} - {None}
+        fields = {field for _, field, _, _ in Formatter().parse(pattern)} - {None}
     except ValueError:
         fields = {""}
     if not fields <= set(_FIELDS):
         names = ", ".join(f"{{{name}}}" for name in _FIELDS)
-        raise UsageError(f"{template!r} is no template: it may hold {names}", hint=hint)
+        raise UsageError(f"{pattern!r} is no pattern: it may hold {names}", hint=hint)
     if "arch" not in fields:
-        raise UsageError(f"{template!r} has no {{arch}}, so all archs would go to one file", hint=hint)
+        raise UsageError(f"{pattern!r} has no {{arch}}, so all archs would go to one file", hint=hint)

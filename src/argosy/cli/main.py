@@ -27,7 +27,7 @@ __all__ = ["main", "make_parser", "overview"]
 
 EXIT_CODES: Final = (
     (0, "good"),
-    (1, "verify found a mismatch"),
+    (1, "verify found a mismatch, diff a difference"),
     (2, "usage"),
     (3, "model"),
     (4, "compile"),

@@ -20,7 +20,7 @@ def configure(parser: Parser) -> None:
     parser.add_argument(
         "-o",
         "--output",
-        metavar="TEMPLATE",
+        metavar="PATTERN",
         help="the path of each file, with {arch} in it; {family} and {name} may be too (needed)",
     )
 
@@ -37,7 +37,7 @@ def split_artifact(arguments: argparse.Namespace, console: Console) -> int:
     from argosy.artifact.subset import split
 
     if not arguments.output:
-        raise UsageError("-o TEMPLATE is missing", hint="argosy split FILE -o 'dist/{arch}.argosy'")
+        raise UsageError("-o PATTERN is missing", hint="argosy split FILE -o 'dist/{arch}.argosy'")
     made = split(open_artifact(arguments.file).as_file(), arguments.output)
     if arguments.json:
         console.json(
