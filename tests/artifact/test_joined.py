@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import msgspec
@@ -13,7 +13,7 @@ import pytest
 import argosy
 from argosy.artifact.artifact import Artifact
 from argosy.artifact.artifact_file import ArtifactFile
-from argosy.artifact.manifest import SLIM, variant_folder
+from argosy.artifact.manifest import SLIM, VariantRecord, variant_folder
 from argosy.artifact.part import write_part
 from argosy.errors import ArtifactError
 from tests.artifact import samples
@@ -23,7 +23,7 @@ A, B = samples.variant("a"), samples.variant("b")
 DIGESTS = sorted(samples.sha256(array) for array in samples.WEIGHTS.values())
 
 
-def part(whole: bytes, variants: Collection[str], weights: Collection[str]) -> bytes:
+def part(whole: bytes, variants: Sequence[VariantRecord], weights: Collection[str]) -> bytes:
     file = io.BytesIO()
     write_part(ArtifactFile.open(whole), file, variants=variants, weights=weights)
     return file.getvalue()
@@ -31,7 +31,7 @@ def part(whole: bytes, variants: Collection[str], weights: Collection[str]) -> b
 
 def test_parts_are_the_whole_again() -> None:
     whole = samples.artifact(A, B)
-    pieces = [part(whole, (), DIGESTS[:1]), part(whole, [B.key], ()), part(whole, [A.key], DIGESTS[1:])]
+    pieces = [part(whole, (), DIGESTS[:1]), part(whole, [B], ()), part(whole, [A], DIGESTS[1:])]
     for piece in pieces:
         ArtifactFile.open(piece).verify()
     for first in range(3):
@@ -48,7 +48,7 @@ def test_parts_are_the_whole_again() -> None:
 
 def test_a_weight_that_no_part_holds_is_named_when_it_is_used() -> None:
     whole = samples.artifact(A, B)
-    joined = Artifact.open(part(whole, (), DIGESTS[:1]), parts=[part(whole, [A.key], ())])
+    joined = Artifact.open(part(whole, (), DIGESTS[:1]), parts=[part(whole, [A], ())])
     missing = next(array for array in samples.WEIGHTS.values() if samples.sha256(array) == DIGESTS[1])
     with pytest.raises(ArtifactError, match=f"the weight {DIGESTS[1]} .* is omitted and not in the weights supplied"):
         joined.literal(samples.ref(missing))
@@ -97,7 +97,7 @@ def test_a_session_runs_code_of_one_part_on_weights_of_another(tmp_path: Path) -
     file = ArtifactFile.open(whole)
     (variant,) = file.manifest.variants
     write_part(file, tmp_path / "host.argosy", variants=(), weights=file.manifest.weights)
-    write_part(file, tmp_path / "device.argosy", variants=[variant.key], weights=())
+    write_part(file, tmp_path / "device.argosy", variants=[variant], weights=())
     joined = Artifact.open(tmp_path / "host.argosy", parts=[tmp_path / "device.argosy"])
     x = np.linspace(-1, 1, 12, dtype=np.float32).reshape(3, 4)
     session = argosy.Session(joined, device="cpu")

@@ -11,6 +11,8 @@ import pytest
 
 from argosy.artifact.artifact import Artifact
 from argosy.artifact.artifact_file import ArtifactFile
+from argosy.artifact.manifest import PROGRAM_ENTRY
+from argosy.artifact.program import PROGRAM
 from argosy.errors import ArtifactError, EnvironmentError_
 from tests.artifact import samples
 from tests.packaging.releases import files, fleet, metadata, slim, wheels
@@ -79,6 +81,25 @@ def test_code_that_no_wheel_can_hold_is_refused_and_nothing_is_left(tmp_path: Pa
 def test_a_slim_artifact_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ArtifactError, match="it is slim: wheels need the program\n  compile it without --slim"):
         wheels(tmp_path, slim())
+
+
+def test_a_weight_that_only_code_uses_lies_with_the_code(tmp_path: Path) -> None:
+    only, shared = {"table": np.arange(99, dtype=np.float32)}, {"w": np.ones((8, 8), np.float32)}
+    manifest, contents = samples.parts(samples.variant("gfx942"), samples.variant("sm_90"), weights=only | shared)
+    contents[PROGRAM_ENTRY] = PROGRAM.to_msgpack(samples.program(shared))
+    made = wheels(tmp_path, Artifact.open(samples.written(manifest, contents)))
+    where = {
+        name: {digest for digest, one in ArtifactFile.open(raw).manifest.weights.items() if one.storage == "embedded"}
+        for wheel in made.values()
+        for name, raw in files(wheel.path).items()
+        if name.endswith(".argosy")
+    }
+    table, weight = (samples.sha256(next(iter(arrays.values()))) for arrays in (only, shared))
+    assert where == {
+        "net/model.argosy": {weight},
+        "net/devices/gfx942.argosy": {table},
+        "net/devices/sm_90.argosy": {table},
+    }
 
 
 def test_weights_that_are_not_there_are_refused(tmp_path: Path) -> None:

@@ -21,8 +21,9 @@ import msgspec
 from argosy import __version__
 from argosy.artifact.artifact import Artifact
 from argosy.artifact.artifact_file import ArtifactFile
-from argosy.artifact.manifest import artifact_hash
-from argosy.artifact.part import plan_weights, write_part
+from argosy.artifact.manifest import VariantRecord, artifact_hash
+from argosy.artifact.part import write_part
+from argosy.artifact.subset import used_weights
 from argosy.errors import ArtifactError, EnvironmentError_
 from argosy.packaging.module_text import module_text
 from argosy.packaging.names import (
@@ -100,7 +101,7 @@ def package(
 def _identity(file: ArtifactFile, project: str, version: str, parts: Parts, extras: Sequence[str]) -> str:
     """SHA-256 over all that the bytes of the wheels depend on."""
     made_of = {
-        "archs": {arch: sorted(keys) for arch, keys in parts.archs.items()},
+        "archs": {arch: sorted(variant.key for variant in variants) for arch, variants in parts.archs.items()},
         "argosy": __version__,
         "artifact": artifact_hash(file.manifest),
         "extras": extras,
@@ -184,9 +185,9 @@ class _Builder:
 
     def device(self, arch: str) -> Packaged:
         """The code for an arch, with the weights that its plans use and the program does not."""
-        keys = self.parts.archs[arch]
+        variants = self.parts.archs[arch]
         shared = {digest for share in self.parts.weights for digest in share}
-        path = self._part(f"device-{arch}", variants=keys, weights=plan_weights(self.file, keys) - shared)
+        path = self._part(f"device-{arch}", variants=variants, weights=used_weights(self.file, variants) - shared)
         wheel = Wheel(
             project=device_project(self.project, arch),
             version=self.version,
@@ -196,11 +197,11 @@ class _Builder:
             note=self._note("device", (arch,)),
             requires=(f"{self.project}=={self.version}",),
             keywords=("argosy", arch),
-            platforms=platforms_of([self.file.variant(key) for key in keys]),
+            platforms=platforms_of(variants),
         )
         return self._write(wheel)
 
-    def _part(self, name: str, *, variants: Sequence[str], weights: Collection[str]) -> Path:
+    def _part(self, name: str, *, variants: Sequence[VariantRecord], weights: Collection[str]) -> Path:
         path = self.work / f"{name}.argosy"
         write_part(self.file, path, variants=variants, weights=weights)
         return path

@@ -12,7 +12,7 @@ from typing import Final
 from argosy import host_cpu
 from argosy.artifact.artifact_file import ArtifactFile
 from argosy.artifact.manifest import PROGRAM_ENTRY, VariantRecord
-from argosy.artifact.part import program_weights
+from argosy.artifact.subset import used_weights
 from argosy.artifact.zipformat import ALIGNMENT
 from argosy.errors import ArtifactError
 from argosy.packaging.wheel import ANY
@@ -39,12 +39,12 @@ _FAMILIES: Final = {cpu_family(isa): isa for _, isa in _PLATFORMS}
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """How an artifact is divided: the keys of the variants of each arch, and the weights of the program in shares.
+    """How an artifact is divided: the variants of each arch, and the weights of the program in shares.
 
     The first share lies with the program; every other one is a wheel.
     """
 
-    archs: Mapping[str, tuple[str, ...]]
+    archs: Mapping[str, tuple[VariantRecord, ...]]
     weights: tuple[tuple[str, ...], ...]
 
 
@@ -53,10 +53,10 @@ def divide(file: ArtifactFile, limit: int) -> Parts:
 
     Raises ArtifactError for a slim artifact, and where one weight is too large for a wheel.
     """
-    archs: dict[str, tuple[str, ...]] = {}
+    archs: dict[str, tuple[VariantRecord, ...]] = {}
     for variant in file.manifest.variants:
-        archs[variant.arch] = (*archs.get(variant.arch, ()), variant.key)
-    digests = sorted(program_weights(file))
+        archs[variant.arch] = (*archs.get(variant.arch, ()), variant)
+    digests = sorted(used_weights(file, ()))
     sizes = {digest: _room_for(file.manifest.weights[digest].bytes) for digest in digests}
     room = limit - file.manifest.entries[PROGRAM_ENTRY].stored - _ENTRY * len(digests) - _WHEEL
     if sum(sizes.values()) <= room:
