@@ -125,6 +125,39 @@ def test_pairs_and_halves_of_registers_move(engine: Any) -> None:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("arch", list(ONLY))
+def test_comparisons_and_carries_of_what_moves(arch: str, engine: Any) -> None:
+    """Masks have zeros in lanes that are off; what comes from outside of a row, or from a lane that is off, is zero."""
+    lanes, later = (64, False) if arch == "gfx942" else (32, True)
+    value, other, old = np.random.default_rng(8).integers(0, 1 << 32, (3, lanes), np.uint32)
+    on, mask = some_lanes(lanes, 9)
+    vcc, ones, carrying = ("vcc_lo", "s_mov_b32 vcc_lo, -1", "v_add_co_ci_u32") if later else (
+        "vcc", "s_mov_b64 vcc, -1", "v_addc_co_u32")  # fmt: skip
+    move = "row_shr:1 row_mask:0xf bank_mask:0xf bound_ctrl:1"
+    body = [ones, *mask, f"{carrying}_dpp v5, {vcc}, v3, v4, {vcc} {move}", "v_mov_b32_e32 v7, 0"]
+    body += [f"v_cndmask_b32_e64 v7, 0, 1, {vcc}"]
+    if later:
+        body += [f"v_cmp_lt_u32_dpp vcc_lo, v3, v4 {move}", "v_cndmask_b32_e64 v8, 0, 1, vcc_lo"]
+    given = {3: value, 4: other, 5: old, 7: 0 * old, 8: 0 * old}
+    found = registers_after(body, engine, given, [5, 7, 8], arch=arch)
+    taken = moved(EVERYWHERE["row_shr:1"], value, value, on, bound=True).astype(np.int64)
+    np.testing.assert_array_equal(found[0], np.where(on, taken + other + 1 & 0xFFFFFFFF, old))
+    np.testing.assert_array_equal(found[1], on & (taken + other + 1 > 0xFFFFFFFF))
+    np.testing.assert_array_equal(found[2], on & (taken < other) & later)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_mixed_sources_move(engine: Any) -> None:
+    values = np.random.default_rng(10).standard_normal((3, 64)).astype(np.float16).view(np.uint32)
+    first, second, third = values
+    line = "v_fma_mix_f32_e64_dpp v5, v3, v4, v6 op_sel:[1,0,0] op_sel_hi:[1,1,1] row_ror:1 row_mask:0xf bank_mask:0xf"
+    (found,) = registers_after([line], engine, {3: first, 4: second, 6: third}, [5], arch="gfx1100")
+    turned = first.reshape(2, 16)[:, (np.arange(16) - 1) % 16].reshape(32)
+    a, b, c = (each.astype(np.uint16).view(np.float16).astype(np.float64) for each in (turned >> 16, second, third))
+    np.testing.assert_array_equal(found.view(np.float32), (a * b + c).astype(np.float32))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
 def test_moves_within_eight_lanes(engine: Any) -> None:
     order = [7, 0, 3, 3, 1, 2, 6, 5]
     value, first, second = np.random.default_rng(3).integers(0, 1 << 32, (3, 32), np.uint32)

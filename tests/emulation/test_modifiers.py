@@ -239,6 +239,7 @@ def test_other_clamping_is_refused(line: str, engine: Any) -> None:
         ("v_dot2_f32_f16 v5, v3, v4, v3 neg_lo:[1,0,0]", "neg_lo of v_dot2_f32_f16"),
         ("v_dot4_i32_i8 v5, v3, v4, v3 op_sel_hi:[0,0,0]", "op_sel_hi of v_dot4_i32_i8"),
         ("v_dot4_i32_iu8 v5, v3, v4, v3 neg_lo:[1,1,0] neg_hi:[1,0,0]", "neg_hi of v_dot4_i32_iu8"),
+        ("v_pk_add_u16_e64_dpp v5, v3, v4 row_ror:1 row_mask:0xf bank_mask:0xf", "a move of a source of v_pk_add_u16"),
     ],
 )
 def test_halves_that_are_not_there_are_refused(line: str, told: str) -> None:

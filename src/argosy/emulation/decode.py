@@ -160,8 +160,10 @@ def _check_matrix(shape: MatrixShape, operands: tuple[Operand, ...], modifiers: 
 
 
 def _check_halves(operation: Operation, modifiers: Mapping[str, str]) -> None:
-    """Refuse what picks or negates halves of operands that have none. Raises NotEmulated."""
+    """Refuse what picks or negates halves of operands that have none, and moves packed ones. Raises NotEmulated."""
     kinds = operation.sources
+    if kinds and kinds[0].startswith("p") and ("dpp" in modifiers or "sdwa" in modifiers):
+        raise NotEmulated(f"a part or a move of a source of {operation.name}")
     if kinds and kinds[0].startswith(("mix", "p")):
         return
     for name in ("op_sel_hi", "neg_lo", "neg_hi"):

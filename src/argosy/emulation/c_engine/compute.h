@@ -187,7 +187,8 @@ static void place_part(const Machine *m, Wave *w, const Instruction *in, const L
 static void commit(const Machine *m, Wave *w, const Instruction *in, Outcome *outcome) {
   int n = m->lanes;
   uint64_t mask = active(m, w);
-  if (in->sets_exec) write_pair(m, w, EXEC, pack_mask(outcome->value[0][0].mask, n) & mask);
+  uint64_t on = outcome->written; /* to a mask, lanes that a move leaves alone are off */
+  if (in->sets_exec) write_pair(m, w, EXEC, pack_mask(outcome->value[0][0].mask, n) & on);
   for (int k = 0; k < in->results; k++) {
     const Operand *o = &in->result[k];
     Lanes *value = &outcome->value[0][k];
@@ -196,7 +197,7 @@ static void commit(const Machine *m, Wave *w, const Instruction *in, Outcome *ou
       continue;
     }
     switch (in->result_type[k]) {
-    case MASK: write_pair(m, w, o->number, pack_mask(value->mask, n) & mask); break;
+    case MASK: write_pair(m, w, o->number, pack_mask(value->mask, n) & on); break;
     case HALF: store_half(m, w, o, value->half, outcome->written, o->high || in->picks_high, in->clears); break;
     case HIGH: store_half(m, w, o, value->half, outcome->written, 1, 0); break;
     case WIDE: {

@@ -64,16 +64,15 @@ def run_vector(
     values = []
     for number, (operand, kind) in enumerate(zip(sources, operation.sources, strict=True)):
         if kind in ("mix", "mixb"):
-            values.append(_mixed(waves, instruction, number, operand, kind, chosen, count))
+            value = _mixed(waves, instruction, number, operand, kind, chosen, count)
         elif "sdwa" in modifiers and number < 2 and kind != "mask":
-            values.append(_selected(waves, operand, kind, modifiers.get(f"src{number}_sel", "DWORD"), chosen, count))
-        elif "dpp" in modifiers and number == 0:
+            value = _selected(waves, operand, kind, modifiers.get(f"src{number}_sel", "DWORD"), chosen, count)
+        else:
             value = waves.read(_picked(operand, kind, modifiers, number), kind, chosen, count)
+        if "dpp" in modifiers and number == 0:
             value, lanes = moved_lanes(value, modifiers, mask, waves.lanes)
             written = written & lanes
-            values.append(value)
-        else:
-            values.append(waves.read(_picked(operand, kind, modifiers, number), kind, chosen, count))
+        values.append(value)
     found = operation.meaning(*values)
     found = list(found) if isinstance(found, tuple) else [found]
     kinds, shown = operation.results, instruction.results
@@ -83,12 +82,13 @@ def run_vector(
     found[0] = _finished(found[0], instruction)
     calls: list[Any] = []
     if instruction.writes_exec:
-        calls.append(partial(waves.write_mask, EXEC, chosen, np.broadcast_to(found[0], shape) & mask))
+        calls.append(partial(waves.write_mask, EXEC, chosen, np.broadcast_to(found[0], shape) & written))
     for result, kind, value in zip(shown, kinds, found, strict=False):
         full = np.broadcast_to(value, shape)
         if kind == "mask":
             if result.number < NULL:
-                calls.append(partial(waves.write_mask, result.number, chosen, full & mask))
+                # To a mask, lanes that a move leaves alone are off.
+                calls.append(partial(waves.write_mask, result.number, chosen, full & written))
         elif kind in ("high", "high16"):
             raw = np.ascontiguousarray(full).view(np.uint16).astype(np.uint32)
             calls.append(partial(waves.write_half, result, chosen, raw, written, high=True))
