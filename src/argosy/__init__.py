@@ -14,10 +14,11 @@ if TYPE_CHECKING:
     from argosy.artifact.artifact import Artifact
     from argosy.compiler import compile, load_onnx, make_target  # noqa: A004 - the field's word
     from argosy.profiling import perf
+    from argosy.recompiling import recompile
     from argosy.runtime.session import Session
     from argosy.verification import verify
 
-__all__ = ["Artifact", "Session", "compile", "errors", "load_onnx", "make_target", "perf", "verify"]
+__all__ = ["Artifact", "Session", "compile", "errors", "load_onnx", "make_target", "perf", "recompile", "verify"]
 __version__ = "0.1.0"
 
 _HOME = {
@@ -27,6 +28,7 @@ _HOME = {
     "load_onnx": "argosy.compiler",
     "make_target": "argosy.compiler",
     "perf": "argosy.profiling",
+    "recompile": "argosy.recompiling",
     "verify": "argosy.verification",
 }
 

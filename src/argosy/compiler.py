@@ -35,8 +35,8 @@ from argosy.passes.manager import PassManager, Phase
 from argosy.targets.base import Lowered, Target, Workshop, find_arch, find_archs, make_target, target_kind
 
 __all__ = [
-    "CompileOptions", "Target", "compile", "compile_each", "compile_program", "compile_what_can_be", "load_onnx",
-    "machine_targets", "make_target", "resolve_targets",
+    "CompileOptions", "Target", "compile", "compile_each", "compile_program", "compile_variants", "compile_what_can_be",
+    "load_onnx", "machine_targets", "make_target", "resolve_targets",
 ]  # fmt: skip
 
 log = logging.getLogger("argosy.compile")
@@ -205,6 +205,25 @@ def _attempts(
             yield target, made
 
 
+def compile_variants(
+    program: Program, wanted: Sequence[tuple[Target, Mapping[str, int]]], options: CompileOptions
+) -> Iterator[Lowered]:
+    """What each target makes for the sizes beside it, of any where there are none, in order and as they are ready."""
+    with Workshop(options.jobs) as workshop:
+        results = _lowered(program, wanted, options, workshop)
+        for (_, dims), result in zip(wanted, results, strict=True):
+            lowered = result()
+            yield dataclasses.replace(lowered, variant=_for_sizes(lowered.variant, dims))
+
+
+def _for_sizes(variant: CompiledVariant, dims: Mapping[str, int]) -> CompiledVariant:
+    """The variant, saying which sizes it is for."""
+    if not dims:
+        return variant
+    record = msgspec.structs.replace(variant.record, dims=dict(dims), words=f"{variant.record.words}, {_told(dims)}")
+    return msgspec.structs.replace(variant, record=msgspec.structs.replace(record, key=variant_key(record)))
+
+
 def _lowered(
     program: Program, wanted: Sequence[tuple[Target, Mapping[str, int]]], options: CompileOptions, workshop: Workshop
 ) -> list[Callable[[], Lowered]]:
@@ -281,11 +300,7 @@ class _Build:
 
     def _add(self, target: Target, dims: Mapping[str, int], lowered: Lowered) -> None:
         """Add a variant; where `dims` are given, one for these sizes alone."""
-        variant = lowered.variant
-        if dims:
-            sizes = _told(dims)
-            record = msgspec.structs.replace(variant.record, dims=dict(dims), words=f"{variant.record.words}, {sizes}")
-            variant = msgspec.structs.replace(variant, record=msgspec.structs.replace(record, key=variant_key(record)))
+        variant = _for_sizes(lowered.variant, dims)
         key = variant.record.key
         if any(key == other.record.key for other in self._variants):
             raise CompileError(f"two of the targets give the same variant: {variant.record.words}")

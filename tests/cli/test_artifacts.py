@@ -1,4 +1,4 @@
-"""`list`, `inspect`, `merge`, `split`, `drop` and `diff`."""
+"""`list`, `inspect`, `merge`, `split`, `drop`, `diff` and `recompile`."""
 
 from __future__ import annotations
 
@@ -199,6 +199,30 @@ def test_diff_names_what_is_no_artifact(call: Call, two: tuple[Path, Path], mode
     answer = call("diff", two[0], model)
     assert answer.code == 5
     assert str(model) in answer.err
+
+
+def test_recompile_lists_what_came_out(call: Call, two: tuple[Path, Path], tmp_path: Path) -> None:
+    new = tmp_path / "new.argosy"
+    answer = call("recompile", two[0], "--arch", "mirror2", "-o", new)
+    assert answer.code == 0
+    assert [line.split()[0].strip(",") for line in answer.out.splitlines()[1:]] == ["mirror1", "mirror2", "ref"]
+    told = json.loads(call("recompile", two[0], "-o", new, "--json").out)
+    assert [variant["arch"] for variant in told["variants"]] == ["mirror1"]
+    assert new.read_bytes() == two[0].read_bytes()
+
+
+def test_recompile_says_what_is_missing(call: Call, two: tuple[Path, Path], tmp_path: Path) -> None:
+    assert "-o FILE is missing" in call("recompile", two[0]).err
+    numbers = call("recompile", two[0], "--gpu-arch-params", "{num_cu:8}", "-o", tmp_path / "x")
+    assert (numbers.code, "and no arch" in numbers.err) == (2, True)
+    unknown = call("recompile", two[0], "--arch", "mirror7", "-o", tmp_path / "x")
+    assert (unknown.code, "did you mean" in unknown.err) == (2, True)
+    slim = tmp_path / "slim.argosy"
+    model = tmp_path / "model.onnx"
+    assert call("compile", model, "--arch", "mirror1", "--slim", "-o", slim).code == 0
+    answer = call("recompile", slim, "-o", tmp_path / "x")
+    assert (answer.code, "a slim artifact can't be recompiled" in answer.err) == (5, True)
+    assert not (tmp_path / "x").exists()
 
 
 def test_inspect_shows_the_manifest(call: Call, two: tuple[Path, Path]) -> None:

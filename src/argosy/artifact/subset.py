@@ -29,9 +29,9 @@ __all__ = [
     "entry_of",
     "find_variants",
     "split",
+    "subset",
     "used_weights",
     "variant_contents",
-    "write_subset",
 ]
 
 _FIELDS: Final = ("arch", "family", "name")
@@ -71,12 +71,10 @@ def used_weights(artifact: ArtifactFile, variants: Sequence[VariantRecord]) -> s
     return used
 
 
-def write_subset(
-    artifact: ArtifactFile, target: str | os.PathLike[str] | BinaryIO, variants: Sequence[VariantRecord]
-) -> Manifest:
-    """Write an artifact with `variants`, which are those of `artifact` or say otherwise what they are, to `target`.
+def subset(artifact: ArtifactFile, variants: Sequence[VariantRecord]) -> tuple[Manifest, dict[str, Content]]:
+    """The manifest and the contents of an artifact with `variants`, which are those of `artifact`, perhaps told anew.
 
-    It is written atomically where `target` is a path. Raises ArtifactError for a damaged artifact or a newer schema.
+    Raises ArtifactError for a damaged artifact, and for one of a newer schema.
     """
     check_exact(artifact)
     used = used_weights(artifact, variants)
@@ -87,8 +85,8 @@ def write_subset(
         contents[PROGRAM_ENTRY] = entry_of(artifact, PROGRAM_ENTRY)
     for variant in variants:
         contents |= variant_contents(artifact, variant)
-    manifest = msgspec.structs.replace(artifact.manifest, schema=SCHEMA, variants=tuple(variants), weights=weights)
-    return write_artifact(target, manifest, contents)
+    changed = msgspec.structs.replace(artifact.manifest, schema=SCHEMA, variants=tuple(variants), weights=weights)
+    return changed, contents
 
 
 def find_variants(artifact: ArtifactFile, asked: str) -> tuple[VariantRecord, ...]:
@@ -120,7 +118,7 @@ def drop(
             where=artifact.where,
             hint="argosy compile --arch ref makes a file for ref",
         )
-    write_subset(artifact, target, left)
+    write_artifact(target, *subset(artifact, left))
     return tuple(dropped.values())
 
 
@@ -146,7 +144,8 @@ def split(artifact: ArtifactFile, pattern: str) -> dict[Path, tuple[VariantRecor
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise EnvironmentError_(f"can't make the folder: {error.strerror}", where=str(path.parent)) from error
-        write_subset(artifact, path, [msgspec.structs.replace(variant, fallback=False) for variant in variants])
+        plain = [msgspec.structs.replace(variant, fallback=False) for variant in variants]
+        write_artifact(path, *subset(artifact, plain))
     return archs
 
 

@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Any, ClassVar, Final, Self, TypeVar
 
 from argosy.artifact.artifact import CompiledVariant
+from argosy.artifact.manifest import VariantRecord
 from argosy.drivers.machine import Machine
 from argosy.errors import DeviceError, UsageError
 from argosy.ir.literal import Literal
@@ -30,6 +31,7 @@ __all__ = [
     "Workshop",
     "find_arch",
     "find_archs",
+    "find_maker",
     "known_archs",
     "make_target",
     "target_kind",
@@ -133,6 +135,11 @@ class Target(ABC):
         return () if target is None else (target,)
 
     @classmethod
+    def for_variant(cls, record: VariantRecord) -> Target | None:
+        """The target that made a variant, None where another one did."""
+        return cls.for_arch(record.arch)
+
+    @classmethod
     def for_machine(cls, machine: Machine) -> Iterator[Target]:
         """What a machine runs best of this target, one for each device; what it has no code for is said in the log."""
         del machine
@@ -195,6 +202,18 @@ def find_archs(name: str) -> tuple[Target, ...]:
         f"there is no arch {name!r} in this version of Argosy",
         hint=did_you_mean(name, known) or "argosy arches lists them",
     )
+
+
+def find_maker(record: VariantRecord) -> Target:
+    """The target, with the numbers of its device, that makes a variant again.
+
+    Raises UsageError where this version compiles for no such arch.
+    """
+    for _, kind in TARGETS.walk():
+        target = kind.for_variant(record)
+        if target is not None:
+            return target
+    raise UsageError(f"this version compiles for no arch {record.arch!r}", hint="argosy arches lists them")
 
 
 def known_archs() -> Iterator[ArchInfo]:

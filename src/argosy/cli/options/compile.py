@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from argosy.drivers.machine import Machine
     from argosy.targets.base import Target
 
-__all__ = ["add_compile_options", "compile_options", "targets"]
+__all__ = ["add_arch_option", "add_compile_options", "add_mode_option", "compile_options", "targets"]
 
 log = logging.getLogger("argosy.cli")
 
@@ -25,13 +25,7 @@ log = logging.getLogger("argosy.cli")
 def add_compile_options(parser: Parser) -> None:
     """Archs and everything that changes the code."""
     group = parser.add_argument_group("compile options")
-    group.add_argument(
-        "--arch",
-        action="append",
-        default=[],
-        metavar="A,B",
-        help="what to compile for, as `argosy arches` lists it (default: native, this machine); may be repeated",
-    )
+    add_arch_option(group, "native, this machine")
     add_gpu_options(group)
     precision = group.add_mutually_exclusive_group()
     precision.add_argument("--fp16", action="store_const", const="fp16", dest="precision", help="compute in fp16")
@@ -44,6 +38,22 @@ def add_compile_options(parser: Parser) -> None:
         default="standard",
         help="which approximations are allowed (default: standard)",
     )
+    add_mode_option(group)
+
+
+def add_arch_option(group: argparse._ArgumentGroup, default: str) -> None:
+    """`--arch`; `default` says what is compiled for without it."""
+    group.add_argument(
+        "--arch",
+        action="append",
+        default=[],
+        metavar="A,B",
+        help=f"what to compile for, as `argosy arches` lists it (default: {default}); may be repeated",
+    )
+
+
+def add_mode_option(group: argparse._ArgumentGroup) -> None:
+    """`--compile-mode`."""
     group.add_argument(
         "--compile-mode", choices=MODES, default="balanced", help="time of compiling against speed of code"
     )

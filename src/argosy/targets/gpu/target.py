@@ -68,6 +68,10 @@ class GpuTarget(Target):
         return cls(arch) if find_gpu(arch) is not None else None
 
     @classmethod
+    def for_variant(cls, record: VariantRecord) -> Target | None:
+        return None if cls.for_arch(record.arch) is None else cls.of(record.arch, record.products)
+
+    @classmethod
     def for_name(cls, name: str) -> Sequence[Target]:
         if name in FAMILIES:
             return tuple(cls(row.name) for row in archs_of(name))
