@@ -19,6 +19,7 @@ from argosy.errors import ArtifactError, EnvironmentError_, UsageError
 from argosy.options import plain_environment
 from argosy.packaging.build import build_index
 from argosy.packaging.index import open_index
+from argosy.packaging.note import NOTE_ENCODER, Note
 from tests.packaging.releases import ARCHS, index, wheels
 
 
@@ -200,6 +201,19 @@ def test_renamed_wheels_and_two_of_one_name_are_refused(tmp_path: Path) -> None:
     assert "dist/argosy-0.1.0-py3-none-any.whl is another wheel of the same name" in told
 
 
+def test_names_that_would_leave_the_folder_are_refused(tmp_path: Path) -> None:
+    path = empty_wheel(tmp_path, "net", "1.2")
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("net-1.2.dist-info/METADATA", "Metadata-Version: 2.1\nName: /../net\nVersion: 1.2\n")
+    assert "'/-/net' is no name for a package" in refusal(ArtifactError, tmp_path)
+    for arch, words in (("../x", "no package can be named after the arch '../x'"), ("gfx1", "does not fit the arch")):
+        note = NOTE_ENCODER.encode(Note("net", "1.2", "device", (arch,)))
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("net-1.2.dist-info/METADATA", "Metadata-Version: 2.1\nName: net\nVersion: 1.2\n")
+            archive.writestr("net-1.2.dist-info/argosy.json", note)
+        assert words in refusal(ArtifactError, tmp_path)
+
+
 def test_a_folder_that_is_no_index_is_not_replaced(tmp_path: Path) -> None:
     wheels(tmp_path)
     (tmp_path / "simple").mkdir()
@@ -213,13 +227,27 @@ def test_an_index_is_opened_only_as_it_was_built(tmp_path: Path) -> None:
     assert open_index(tmp_path) == made
     with pytest.raises(UsageError, match="the index has no arch 'gfx940'\n  did you mean 'gfx942'"):
         made.find("gfx940")
+    description = (tmp_path / "argosy-index.json").read_text()
+    empty_wheel(tmp_path, "argosy", "0.1.0")
+    with pytest.raises(
+        ArtifactError, match="the wheels are not those that it lists: argosy-0.1.0-py3-none-any.whl\n  build"
+    ):
+        open_index(tmp_path)
+    (tmp_path / "argosy-0.1.0-py3-none-any.whl").unlink()
+    (tmp_path / "argosy-index.json").write_text(description.replace('"gfx942"', '"../gfx"'))
+    with pytest.raises(ArtifactError, match="the wheels are not those that it lists: net_device_gfx942"):
+        open_index(tmp_path)
+    (tmp_path / "argosy-index.json").write_text(description.replace('"package": "net"', '"package": "nut"'))
+    with pytest.raises(ArtifactError, match="it is not the description of the wheels in the folder"):
+        open_index(tmp_path)
+    (tmp_path / "argosy-index.json").write_text(description)
     wheel = tmp_path / made.wheels[0].file
     content = wheel.read_bytes()
-    wheel.write_bytes(content + b"\0")
-    with pytest.raises(ArtifactError, match="is not the wheel that it lists\n  build the index again"):
+    wheel.write_bytes(content.replace(b"weights", b"weighty"))
+    with pytest.raises(ArtifactError, match=r"the wheels are not those that it lists: net-1\.2"):
         open_index(tmp_path)
     wheel.unlink()
-    with pytest.raises(ArtifactError, match=r"it lists net-1.2.*\.whl, which is not there"):
+    with pytest.raises(ArtifactError, match=r"wheels are missing: net 1\.2"):
         open_index(tmp_path)
     (tmp_path / "argosy-index.json").write_text("{}")
     with pytest.raises(ArtifactError, match="argosy-index.json: it is damaged"):

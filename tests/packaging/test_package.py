@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 import sys
 from pathlib import Path
 
@@ -105,6 +106,21 @@ def test_a_weight_that_only_code_uses_lies_with_the_code(tmp_path: Path) -> None
 def test_weights_that_are_not_there_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ArtifactError, match="is omitted and not in the weights supplied"):
         wheels(tmp_path, fleet(storage="omitted"))
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("archs", "words"),
+    [
+        (["../up"], "no package can be named after the arch '../up'"),
+        (["all"], "no package can be named after the arch 'all'"),
+        (["sm_90", "sm-90"], "the archs 'sm-90' and 'sm_90' have one name as extras"),
+    ],
+)
+def test_archs_that_no_package_can_be_named_after_are_refused(tmp_path: Path, archs: list[str], words: str) -> None:
+    artifact = Artifact.open(samples.artifact(*map(samples.variant, archs)))
+    with pytest.raises(ArtifactError, match=re.escape(words)):
+        wheels(tmp_path, artifact)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -13,7 +13,7 @@ from typing import BinaryIO, Final
 
 from argosy.errors import EnvironmentError_
 
-__all__ = ["atomic_file"]
+__all__ = ["atomic_file", "make_folder"]
 
 _BUFFER: Final = 1 << 16
 """Larger pieces go to the file as they are, without another copy."""
@@ -58,6 +58,14 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         raise EnvironmentError_(
             f"can't write the file: {error.strerror or error}", where=str(path), hint=hint
         ) from error
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder with those above it, unless it is there. Raises EnvironmentError_ where that can't be done."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise EnvironmentError_(f"can't make the folder: {error.strerror}", where=str(path)) from error
 
 
 def _sync_folder(folder: Path) -> None:

@@ -16,11 +16,12 @@ import msgspec
 
 from argosy.artifact.artifact_file import ArtifactFile
 from argosy.artifact.artifact_writer import Content, EntryOf, write_artifact
+from argosy.artifact.atomic import make_folder
 from argosy.artifact.differences import variant_entries
 from argosy.artifact.manifest import PROGRAM_ENTRY, SCHEMA, Manifest, VariantRecord, weight_entry
 from argosy.artifact.plan import plan_refs
 from argosy.artifact.program import literal_refs
-from argosy.errors import ArtifactError, EnvironmentError_, UsageError
+from argosy.errors import ArtifactError, UsageError
 from argosy.registry import did_you_mean
 
 __all__ = [
@@ -140,10 +141,7 @@ def split(artifact: ArtifactFile, pattern: str) -> dict[Path, tuple[VariantRecor
         path = Path(pattern.format(arch=variant.arch, family=variant.family, name=Path(artifact.where).stem))
         archs[path] = (*archs.get(path, ()), variant)
     for path, variants in archs.items():
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise EnvironmentError_(f"can't make the folder: {error.strerror}", where=str(path.parent)) from error
+        make_folder(path.parent)
         plain = [msgspec.structs.replace(variant, fallback=False) for variant in variants]
         write_artifact(path, *subset(artifact, plain))
     return archs

@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from argosy.artifact.atomic import atomic_file
+from argosy.artifact.atomic import atomic_file, make_folder
 from argosy.errors import EnvironmentError_
 from argosy.packaging.index import ALL, DESCRIPTION, Index, Release, collect, copy_file, write_description
 from argosy.packaging.pages import SIMPLE, Link, link_to, pages
@@ -27,7 +27,7 @@ def build_index(
     old = output / SIMPLE
     if old.exists() and not (output / DESCRIPTION).exists():
         raise EnvironmentError_("there is a folder of this name that is no index of ours", where=str(old))
-    output.mkdir(parents=True, exist_ok=True)
+    make_folder(output)
     for name, path in places.items():
         copy_file(path, output / name)
     if old.exists():
@@ -45,7 +45,7 @@ def page_link(index: Index) -> Link:
 def write_pages(found: dict[str, bytes], folder: Path) -> None:
     """Write pages by path into a folder. Raises EnvironmentError_ where the disk refuses."""
     for path, page in found.items():
-        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        make_folder((folder / path).parent)
         with atomic_file(folder / path) as file:
             file.write(page)
 

@@ -102,7 +102,8 @@ def _check_arch(index: Index, release: Release, arch: str, base: str, ordinary: 
             yield _installed(release, [arch], arch, command, python)
         else:
             yield _fails(command, python, arch, device_project(release.package, arch), "its wheel is for other systems")
-        other = next((name for name in release.archs if name != arch), _unknown(release))
+        others = [name for name in release.archs if name != arch] or [_unknown(release)]
+        other = max(others, key=lambda name: _installs_here(index, release, name))  # it would install, were it listed
         command = ["pip", "install", *index_options(base, arch, ordinary), release.requirement(other)]
         yield _fails(command, python, arch, device_project(release.package, other), f"{other} is not of this index")
 

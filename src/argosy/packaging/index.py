@@ -18,7 +18,15 @@ import msgspec
 
 from argosy.artifact.atomic import atomic_file
 from argosy.errors import ArtifactError, UsageError
-from argosy.packaging.names import device_extra, device_project, file_part, normalised, weights_project
+from argosy.packaging.names import (
+    check_archs,
+    device_extra,
+    device_project,
+    file_part,
+    is_name,
+    normalised,
+    weights_project,
+)
 from argosy.packaging.note import Note
 from argosy.packaging.wheel import NOTE
 from argosy.registry import did_you_mean
@@ -39,7 +47,7 @@ __all__ = [
 ALL: Final = "all"
 """The index that lists every wheel."""
 COMMON: Final = "common"
-"""The release namespace of what every machine needs."""
+"""The release namespace of what every machine needs. Neither name can be an arch: see `RESERVED`."""
 DESCRIPTION: Final = "argosy-index.json"
 """The file that describes an index, beside its wheels."""
 
@@ -128,15 +136,16 @@ def collect(
         for note in sorted(notes, key=lambda note: (note.package, note.version))
         if note.role == "host"
     )
-    _check_complete(releases, notes, listed, folder)
+    _check_complete(notes, listed, folder)
     ordered = tuple(sorted(listed, key=lambda wheel: (wheel.project, wheel.file)))
     return Index(releases, ordered, wheel_url, pages_url), places
 
 
 def open_index(folder: Path) -> Index:
-    """The index that was built in a folder, each of its wheels there, unchanged.
+    """The index that was built in a folder, whose wheels are those that it lists, unchanged.
 
-    Raises UsageError where there is none, ArtifactError where it is damaged or a wheel is not what it lists.
+    Raises UsageError where there is none, ArtifactError where it is damaged or a wheel is not what it lists. Nothing in
+    it is taken on trust: it must be what the wheels say.
     """
     file = folder / DESCRIPTION
     if not file.is_file():
@@ -145,12 +154,14 @@ def open_index(folder: Path) -> Index:
         index = msgspec.json.decode(file.read_bytes(), type=Index)
     except msgspec.MsgspecError as error:
         raise ArtifactError(f"it is damaged: {error}", where=str(file), hint=_REBUILD) from error
-    for wheel in index.wheels:
-        path = folder / Path(wheel.file).name
-        if not path.is_file():
-            raise ArtifactError(f"it lists {wheel.file}, which is not there", where=str(file), hint=_REBUILD)
-        if _sha256(path) != wheel.sha256:
-            raise ArtifactError(f"{wheel.file} is not the wheel that it lists", where=str(file), hint=_REBUILD)
+    found, _ = collect(folder, wheel_url=index.wheel_url, pages_url=index.pages_url)
+    other = sorted({wheel.file for wheel in {*index.wheels} ^ {*found.wheels}})
+    if other:
+        raise ArtifactError(
+            f"the wheels are not those that it lists: {', '.join(other)}", where=str(file), hint=_REBUILD
+        )
+    if found != index:
+        raise ArtifactError("it is not the description of the wheels in the folder", where=str(file), hint=_REBUILD)
     return index
 
 
@@ -198,14 +209,20 @@ def _read(path: Path) -> tuple[Listed, Note | None]:
         raise ArtifactError(
             f"its name does not fit what it holds: {project} {version}", where=str(path), hint="don't rename wheels"
         )
+    if not is_name(project):
+        raise ArtifactError(f"{project!r} is no name for a package", where=str(path))
+    if note:
+        check_archs(note.archs, str(path))
+        if note.role == "device" and [project] != [device_project(note.package, arch) for arch in note.archs]:
+            raise ArtifactError("its name does not fit the arch that it is for", where=str(path))
     arch = note.archs[0] if note and note.role == "device" else ""
     python = str(fields["Requires-Python"] or "")
     return Listed(path.name, project, version, python, _sha256(path), path.stat().st_size, arch), note
 
 
-def _check_complete(releases: Sequence[Release], notes: Sequence[Note], listed: Sequence[Listed], folder: Path) -> None:
+def _check_complete(notes: Sequence[Note], listed: Sequence[Listed], folder: Path) -> None:
     """Raise ArtifactError unless every release has the wheels that it names, and every wheel of ours a release."""
-    if not releases:
+    if not notes:
         raise UsageError("there is no wheel of a model in this folder", where=str(folder), hint="argosy package")
     wanted = {(note.package, note.version) for note in notes}
     for note in notes:

@@ -8,16 +8,20 @@ from __future__ import annotations
 import keyword
 import re
 import sys
+from collections.abc import Collection
 from typing import Final
 
-from argosy.errors import UsageError
+from argosy.errors import ArtifactError, UsageError
 
 __all__ = [
+    "RESERVED",
+    "check_archs",
     "check_name",
     "check_version",
     "device_extra",
     "device_project",
     "file_part",
+    "is_name",
     "local_segment",
     "module_name",
     "normalised",
@@ -32,6 +36,8 @@ _VERSION: Final = re.compile(
 )
 _TAKEN: Final = frozenset({"argosy", "numpy", "ml_dtypes", "msgspec", "pip"})
 """Modules that a machine of the fleet has already."""
+RESERVED: Final = frozenset({"all", "common"})
+"""What an arch can't be called: the index of all, and the release of what every machine needs."""
 _LONGEST: Final = 100
 """Characters of a name: with the arch behind it, the version and the tags it is still the name of a file."""
 _DIGITS: Final = 12
@@ -47,6 +53,22 @@ def file_part(name: str) -> str:
     return normalised(name).replace("-", "_")
 
 
+def is_name(name: str) -> bool:
+    """Whether a package, an extra or an arch may be called so: it is then also a plain name of a file or folder."""
+    return _NAME.fullmatch(name) is not None
+
+
+def check_archs(archs: Collection[str], where: str) -> None:
+    """Raise ArtifactError unless archs can be told apart in names of packages, folders and indexes."""
+    known: dict[str, str] = {}
+    for arch in archs:
+        if not is_name(arch) or arch in RESERVED:
+            raise ArtifactError(f"no package can be named after the arch {arch!r}", where=where)
+        other = known.setdefault(device_extra(arch), arch)
+        if other != arch:
+            raise ArtifactError(f"the archs {other!r} and {arch!r} have one name as extras", where=where)
+
+
 def module_name(name: str) -> str:
     """The module that a package of that name is imported as."""
     return file_part(name)
@@ -54,7 +76,7 @@ def module_name(name: str) -> str:
 
 def check_name(name: str) -> str:
     """The normalised form of a name for a package. Raises UsageError where it can't be one, or can't be imported."""
-    if not _NAME.fullmatch(name):
+    if not is_name(name):
         raise UsageError(
             f"{name!r} is no name for a package",
             hint="letters, digits, and '-', '_' or '.' between them: --name resnet50",

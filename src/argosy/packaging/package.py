@@ -21,12 +21,14 @@ import msgspec
 from argosy import __version__
 from argosy.artifact.artifact import Artifact
 from argosy.artifact.artifact_file import ArtifactFile
+from argosy.artifact.atomic import make_folder
 from argosy.artifact.manifest import VariantRecord, artifact_hash
 from argosy.artifact.part import write_part
 from argosy.artifact.subset import used_weights
-from argosy.errors import ArtifactError, EnvironmentError_
+from argosy.errors import ArtifactError
 from argosy.packaging.module_text import module_text
 from argosy.packaging.names import (
+    check_archs,
     check_name,
     check_version,
     device_extra,
@@ -74,13 +76,11 @@ def package(
             "it is slim: wheels need the program", where=artifact.where, hint="compile it without --slim"
         )
     file = artifact.as_file()
+    check_archs([variant.arch for variant in file.manifest.variants], file.where)
     parts = divide(file, limit)
     extras = sorted({info.name for info in known_archs()} - {REF} | parts.archs.keys())
     full = f"{version}+{local_segment(_identity(file, project, version, parts, extras))}"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise EnvironmentError_(f"can't make the folder: {error.strerror}", where=str(folder)) from error
+    make_folder(folder)
     with TemporaryDirectory(prefix=".argosy-", dir=folder) as work:
         builder = _Builder(file, project, full, parts, Path(work))
         written = [builder.host(extras)]

@@ -19,8 +19,8 @@ from typing import Final
 
 import msgspec
 
-from argosy.artifact.atomic import atomic_file
-from argosy.errors import ArtifactError, EnvironmentError_
+from argosy.artifact.atomic import atomic_file, make_folder
+from argosy.errors import ArtifactError
 from argosy.packaging.build import write_pages
 from argosy.packaging.index import COMMON, Index, copy_file
 from argosy.packaging.package import RELEASE_LIMIT
@@ -56,7 +56,8 @@ def publish_index(
     """Lay the index in a folder out in `target`, whole or what one arch needs; says what is to be uploaded.
 
     `dry_run` writes nothing. `limits` are the most bytes of a file in `pages` and in `releases`. Raises UsageError for
-    an arch that the index lacks, ArtifactError, naming every file, where some are too large.
+    an arch that the index lacks, ArtifactError, naming every file, where some are too large, EnvironmentError_ where
+    the disk refuses.
     """
     if arch:
         index.find(arch)
@@ -104,12 +105,9 @@ def _check_sizes(uploads: list[Upload], limits: Mapping[str, int]) -> None:
 
 
 def _write(uploads: list[Upload], found: dict[str, bytes], wheels: Mapping[str, Path], target: Path) -> None:
-    try:
-        for path, source in wheels.items():
-            (target / path).parent.mkdir(parents=True, exist_ok=True)
-            copy_file(source, target / path)
-        write_pages(found, target)
-        with atomic_file(target / UPLOAD) as file:
-            file.write(msgspec.json.format(msgspec.json.encode({"schema": 1, "files": uploads}), indent=1) + b"\n")
-    except OSError as error:
-        raise EnvironmentError_(f"can't write: {error.strerror}", where=str(error.filename or target)) from error
+    for path, source in wheels.items():
+        make_folder((target / path).parent)
+        copy_file(source, target / path)
+    write_pages(found, target)
+    with atomic_file(target / UPLOAD) as file:
+        file.write(msgspec.json.format(msgspec.json.encode({"schema": 1, "files": uploads}), indent=1) + b"\n")
