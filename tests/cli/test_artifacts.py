@@ -12,6 +12,8 @@ import pytest
 
 import argosy
 from argosy.artifact.artifact import Artifact
+from argosy.artifact.manifest import Requirements, VariantRecord
+from argosy.cli.describe import requirements_text
 from tests.cli import models
 from tests.cli.conftest import Call
 from tests.targets import mirror
@@ -93,6 +95,19 @@ def test_merge_tells_of_each_variant_and_of_what_it_leaves_out(
     listed = call("list", merged).out
     assert "fallback" in next(line for line in listed.splitlines() if line.startswith("mirror1-portable"))
     assert argosy.Session(merged, device="host").run({"x": np.ones((2, 4), np.float32)})["y"].shape == (2, 300)
+
+
+@pytest.mark.parametrize(
+    ("system", "needs", "words"),
+    [
+        ("", Requirements(), "nothing more"),
+        ("", Requirements((), "12.8", 4800), "driver 12.8, 4.8 kB of device memory"),
+        ("", Requirements(("g1", "g2")), "g1 or g2"),
+        ("linux", Requirements(tuple("abcdef")), "a, b, c, d, 2 more"),
+    ],
+)
+def test_requirements_in_words(system: str, needs: Requirements, words: str) -> None:
+    assert requirements_text(VariantRecord("", "f", "a", "a", system=system, requirements=needs)) == words
 
 
 def test_merge_in_python_warns_of_what_it_leaves_out(

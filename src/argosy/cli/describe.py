@@ -93,9 +93,11 @@ def requirements_text(variant: VariantRecord) -> str:
     needs = variant.requirements
     words = [f"driver {needs.minimum_driver}"] if needs.minimum_driver else []
     words += [f"{bytes_text(needs.memory)} of device memory"] if needs.memory else []
+    # Code that depends on a system, a CPU's, needs every feature; other code names the archs that run it.
+    joint = ", " if variant.system else " or "
     named = list(needs.features[:_NAMED])
     more = len(needs.features) - len(named)
-    words += [" ".join(named) + (f" and {more} more" if more else "")] if named else []
+    words += [joint.join(named) + (f"{joint}{more} more" if more else "")] if named else []
     return ", ".join(words) or "nothing more"
 
 

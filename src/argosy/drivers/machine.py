@@ -30,7 +30,7 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
     gpus: tuple[DeviceInfo, ...] = ()
 
 
-class _Doctor(msgspec.Struct):
+class _Doctor(msgspec.Struct, frozen=True):
     machine: Machine
 
 

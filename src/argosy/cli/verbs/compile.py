@@ -84,7 +84,7 @@ def configure(parser: Parser) -> None:
         ("argosy compile model.onnx --arch ref --dim batch=8 -o model-8.argosy", "with one dim bound"),
         ("argosy compile model.onnx --dim batch=1,8", "every size, and faster code for two of them"),
         ("argosy compile model.onnx --fleet nodes/*.json", "for just the devices of these machines, in one file"),
-        ("argosy compile model.onnx --arch gfx942,sm_90 --separate", "a file for each arch, under dist"),
+        ("argosy compile model.onnx --arch datacenter --separate", "a file for each arch, under dist"),
     ),
 )
 def compile_model(arguments: argparse.Namespace, console: Console) -> int:
