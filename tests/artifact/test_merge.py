@@ -13,6 +13,7 @@ import pytest
 
 from argosy.artifact import artifact_file
 from argosy.artifact.artifact_file import ArtifactFile
+from argosy.artifact.artifact_writer import write_artifact, write_weights
 from argosy.artifact.manifest import (
     PROGRAM_ENTRY,
     ModelInfo,
@@ -136,6 +137,26 @@ def test_merge_to_a_path_is_atomic(tmp_path: Path) -> None:
     manifest = merge([opened(samples.variant("a")), opened(samples.variant("b"))], target).manifest
     assert [path.name for path in tmp_path.iterdir()] == ["fleet.argosy"]
     assert ArtifactFile.open(target).manifest == manifest
+
+
+def test_weights_that_are_not_beside_the_merge_are_warned_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "in").mkdir()
+    raw = {samples.sha256(array): array.tobytes() for array in samples.WEIGHTS.values()}
+    offsets = write_weights(tmp_path / "in" / "w.bin", raw)
+    files = []
+    for arch in "ab":
+        manifest, contents = samples.parts(samples.variant(arch), storage="omitted")
+        rows = {
+            digest: msgspec.structs.replace(row, storage="external", path="w.bin", offset=offsets[digest])
+            for digest, row in manifest.weights.items()
+        }
+        write_artifact(tmp_path / "in" / arch, msgspec.structs.replace(manifest, weights=rows), contents)
+        files.append(ArtifactFile.open(tmp_path / "in" / arch))
+    merge(files, tmp_path / "in" / "fleet")
+    assert not caplog.records
+    assert ArtifactFile.open(tmp_path / "in" / "fleet").weight(next(iter(raw))).tobytes() == raw[next(iter(raw))]
+    merge(files, tmp_path / "fleet")
+    assert f"{tmp_path / 'fleet'}: its weights are in 'w.bin', which is not beside it" in caplog.text
 
 
 def test_target_may_be_one_of_the_inputs(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import argosy
 from argosy.artifact.artifact_file import ArtifactFile
 from argosy.artifact.manifest import fallback_slot
 from argosy.artifact.merge import merge
+from argosy.artifact.subset import drop
 from argosy.ir import Builder, Program
 from argosy.ops.matmul import Dot
 from tests.artifact import samples
@@ -84,6 +85,14 @@ def test_random_merges_keep_bytes_and_commute(data: st.DataObject, kind: tuple[i
     cut = data.draw(st.integers(2, len(inputs)))
     first = ArtifactFile.open(merged(inputs[:cut], fallbacks))
     assert merged([*inputs[cut:], first, inputs[0]]) == whole, "merging in steps, once more with what is in it already"
+
+    if len(expected) > 1:
+        target = io.BytesIO()
+        drop(result, [data.draw(st.sampled_from(sorted(expected)))], target)
+        less = ArtifactFile.open(target.getvalue())
+        less.verify()
+        assert stored(less).items() < entries.items()
+        assert merged([less, *inputs], fallbacks) == whole, "what was dropped comes back"
 
 
 def _slot(arch: MirrorTarget) -> tuple[str, ...]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import BinaryIO, TypeAlias
 
 import msgspec
@@ -22,6 +24,8 @@ from argosy.errors import InternalError
 from argosy.ir.dtype import Array
 
 __all__ = ["Content", "EntryOf", "Hashed", "array_bytes", "write_artifact", "write_weights"]
+
+log = logging.getLogger("argosy.artifact")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +63,17 @@ def write_artifact(
 
     `contents` has every entry but the manifest. The entries of `manifest` are filled in here and its variants
     sorted, so the bytes do not depend on the order in which either is given. Raises EnvironmentError_ where the
-    file can't be written, ArtifactError where the manifest and the contents do not fit.
+    file can't be written, ArtifactError where the manifest and the contents do not fit. External weights that are not
+    beside the file are warned of.
     """
-    if isinstance(target, (str, os.PathLike)):
-        with atomic_file(target) as file:
-            return _write(file, str(target), manifest, contents)
-    return _write(target, "artifact", manifest, contents)
+    if not isinstance(target, (str, os.PathLike)):
+        return _write(target, "artifact", manifest, contents)
+    with atomic_file(target) as file:
+        written = _write(file, str(target), manifest, contents)
+    for name in sorted({record.path for record in written.weights.values()} - {""}):
+        if not (Path(target).parent / name).is_file():
+            log.warning("%s: its weights are in %r, which is not beside it: copy it there", target, name)
+    return written
 
 
 def _write(file: BinaryIO, where: str, manifest: Manifest, contents: Mapping[str, Content]) -> Manifest:
