@@ -32,7 +32,11 @@ def test_a_merge_that_is_killed_leaves_the_old_file_or_none(files: list[Path], t
     folder.mkdir()
     command = [sys.executable, "-m", "tests.artifact.breaking", str(files[0]) if there else "-"]
     done = subprocess.run(
-        [*command, str(folder / "fleet.argosy"), *map(str, files)], capture_output=True, text=True, check=False
+        [*command, str(folder / "fleet.argosy"), *map(str, files)],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=Path(__file__).parents[2],
     )
     assert done.returncode == 0, done.stderr
     left = done.stdout.split()

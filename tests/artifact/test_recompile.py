@@ -47,11 +47,12 @@ def recompiled(data: bytes, folder: Path, **options: Any) -> bytes:
     return target.read_bytes()
 
 
-def aged(data: bytes) -> tuple[bytes, VariantRecord]:
+def aged(data: bytes, **changed: Any) -> tuple[bytes, VariantRecord]:
     """The artifact as an older toolchain would have made it: another key, and other code in the first variant."""
     file = ArtifactFile.open(data)
     first, *others = file.manifest.variants
-    old = msgspec.structs.replace(first, toolchain={"numpy": "old"}, provenance={"artifact": "x", "producer": "y"})
+    changed = changed or {"toolchain": {"numpy": "old"}, "provenance": {"artifact": "x", "producer": "y"}}
+    old = msgspec.structs.replace(first, **changed)
     old = msgspec.structs.replace(old, key=variant_key(old))
     manifest, contents = subset(file, others)
     plan = file.read_plan(first.key)
@@ -61,9 +62,9 @@ def aged(data: bytes) -> tuple[bytes, VariantRecord]:
     }
     names = [name for name in file.manifest.entries if name.startswith("weights/")]
     weights: dict[str, Content] = {name: file.read_entry(name) for name in names}
-    changed = msgspec.structs.replace(manifest, variants=(*others, old), weights=file.manifest.weights)
+    complete = msgspec.structs.replace(manifest, variants=(*others, old), weights=file.manifest.weights)
     buffer = io.BytesIO()
-    write_artifact(buffer, changed, {**contents, **made, **weights})
+    write_artifact(buffer, complete, {**contents, **made, **weights})
     return buffer.getvalue(), old
 
 
@@ -179,3 +180,15 @@ def test_archs_that_this_version_does_not_know_are_refused(tmp_path: Path) -> No
     with pytest.raises(UsageError, match="this version compiles for no arch 'nova7'"):
         recompiled(samples.artifact(samples.variant("nova7")), tmp_path)
     assert not (tmp_path / "new.argosy").exists()
+
+
+def test_what_another_version_says_of_a_variant_is_refused(tmp_path: Path) -> None:
+    strange = samples.variant("gfx942", family="amd", products=("num_wings=2",))
+    with pytest.raises(ArtifactError, match="can't read what 'gfx942, fp32' says of its device: num_wings=2"):
+        recompiled(samples.artifact(strange), tmp_path)
+    strange = samples.variant("gfx942", family="amd", products=("fast",))
+    with pytest.raises(ArtifactError, match="says of its device: fast"):
+        recompiled(samples.artifact(strange), tmp_path)
+    data, _ = aged(compiled("mirror1"), numeric={"precision": "fp32", "sparsity": True})
+    with pytest.raises(ArtifactError, match="options that this version does not have: sparsity"):
+        recompiled(data, tmp_path)
