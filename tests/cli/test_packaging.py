@@ -73,6 +73,17 @@ def test_build_prints_the_line_for_each_arch(call: Call, built: Path, tmp_path: 
     )
 
 
+def test_a_model_without_code_is_for_any_machine(call: Call, artifact: Path, tmp_path: Path) -> None:
+    assert call("package", artifact, "--name", "net", "--version", "1.2", "-o", tmp_path / "dist").code == 0
+    answer = call("index", "build", tmp_path / "dist", "--extra-index-url", "https://other.example")
+    title, line = answer.out.splitlines()
+    assert title.endswith(" on any machine")
+    url = (tmp_path / "dist" / "simple" / "all").as_uri()
+    assert line.strip().startswith(
+        f"pip install --index-url {url}/ --extra-index-url https://other.example net==1.2+argosy."
+    )
+
+
 @pytest.mark.parametrize("good", [True, False])
 def test_check_ends_with_what_it_finds(call: Call, built: Path, monkeypatch: pytest.MonkeyPatch, good: bool) -> None:
     findings = [

@@ -22,6 +22,8 @@ from argosy.packaging.check import check_index
 from argosy.packaging.index import Index
 from argosy.packaging.package import package
 from argosy.packaging.pip import fresh_environment, ordinary_index, run_pip, run_python
+from benchmarks.models import catalog
+from benchmarks.models.family import serialize
 from tests.cli import models
 from tests.packaging.releases import files
 
@@ -87,6 +89,18 @@ def test_a_good_index_is_found_good(tmp_path: Path, runtime: Path) -> None:
     assert words[1] == "fails: x86-64-v2-windows is not of this index"
     assert words[2] == "fails: its wheel is for other systems"
     assert all(finding.command.startswith("pip install --index-url http://127.0.0.1:") for finding in findings)
+
+
+@on_x86
+@pytest.mark.nightly
+def test_weights_in_wheels_of_their_own_come_along(tmp_path: Path, runtime: Path) -> None:
+    artifact = argosy.compile(serialize(catalog.make("resnet_small"))[0], targets=("x86-64-v2",))
+    made = package(artifact, name="net", version="1.2", folder=tmp_path, limit=200_000)
+    assert [wheel.note.role for wheel in made].count("weights") > 1
+    index = build_index(tmp_path, tmp_path, also=[runtime])
+    findings = list(check_index(index, tmp_path, ordinary=ordinary_index()))
+    assert [finding.good for finding in findings] == [True] * 4, findings
+    assert findings[0].words.endswith("here runs x86-64-v2, fp32")
 
 
 @on_x86

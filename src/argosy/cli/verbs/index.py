@@ -86,18 +86,19 @@ def _build(arguments: argparse.Namespace, console: Console) -> int:
     base = arguments.pages_url or output.resolve().as_uri()
     lines = {
         (release.package, release.version, arch): shlex.join(
-            install_line(release, [arch], base=base, ordinary=ordinary)
+            install_line(release, [arch] if arch else [], base=base, ordinary=ordinary)
         )
         for release in index.releases
-        for arch in release.archs
+        for arch in release.archs or ("",)
     }
     if arguments.json:
         keys = ("package", "version", "arch", "install")
         console.json([dict(zip(keys, (*names, line), strict=True)) for names, line in lines.items()])
         return 0
-    console.note(f"wrote {output / 'simple'}: {len(index.wheels)} wheels, indexes: all, {', '.join(index.archs)}")
+    console.note(f"wrote {output / 'simple'}: {len(index.wheels)} wheels, indexes: {', '.join(('all', *index.archs))}")
     for (package, version, arch), line in lines.items():
-        console.write(f"{console.paint(f'{package} {version} on {arch}', 'bold')}\n  {line}")
+        title = f"{package} {version} on {arch or 'any machine'}"
+        console.write(f"{console.paint(title, 'bold')}\n  {line}")
     return 0
 
 
