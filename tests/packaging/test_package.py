@@ -10,9 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from argosy.artifact import container_writer
 from argosy.artifact.artifact import Artifact
 from argosy.artifact.artifact_file import ArtifactFile
-from argosy.artifact.manifest import PROGRAM_ENTRY
+from argosy.artifact.manifest import PROGRAM_ENTRY, artifact_hash
 from argosy.artifact.program import PROGRAM
 from argosy.errors import ArtifactError, EnvironmentError_
 from tests.artifact import samples
@@ -77,6 +78,18 @@ def test_code_that_no_wheel_can_hold_is_refused_and_nothing_is_left(tmp_path: Pa
     ):
         wheels(tmp_path, Artifact.open(samples.written(manifest, contents)), limit=200_000)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_equal_content_that_is_packed_otherwise_is_another_version(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As two zlibs may pack: the wheels have other bytes, so they must not be taken for each other."""
+    first = fleet()
+    monkeypatch.setattr(container_writer, "_LEVEL", 1)
+    second = fleet()
+    assert artifact_hash(first.manifest) == artifact_hash(second.manifest)
+    versions = {one["net"].note.version for one in (wheels(tmp_path / "a", first), wheels(tmp_path / "b", second))}
+    assert len(versions) == 2
 
 
 def test_a_slim_artifact_is_refused(tmp_path: Path) -> None:

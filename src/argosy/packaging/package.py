@@ -25,6 +25,7 @@ from argosy.artifact.atomic import make_folder
 from argosy.artifact.manifest import VariantRecord, artifact_hash
 from argosy.artifact.part import write_part
 from argosy.artifact.subset import used_weights
+from argosy.artifact.zipformat import WEIGHTS
 from argosy.errors import ArtifactError
 from argosy.packaging.module_text import module_text
 from argosy.packaging.names import (
@@ -99,12 +100,18 @@ def package(
 
 
 def _identity(file: ArtifactFile, project: str, version: str, parts: Parts, extras: Sequence[str]) -> str:
-    """SHA-256 over all that the bytes of the wheels depend on."""
+    """SHA-256 over all that the bytes of the wheels depend on, entries as they are packed among them."""
+    packed = {
+        name: hashlib.sha256(file.container.stored_bytes(entry)).hexdigest()
+        for name, entry in file.container.entries.items()
+        if name in file.manifest.entries and not name.startswith(WEIGHTS)
+    }
     made_of = {
         "archs": {arch: sorted(variant.key for variant in variants) for arch, variants in parts.archs.items()},
         "argosy": __version__,
         "artifact": artifact_hash(file.manifest),
         "extras": extras,
+        "packed": packed,
         "project": project,
         "version": version,
         "weights": parts.weights,
