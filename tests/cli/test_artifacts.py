@@ -103,7 +103,7 @@ def test_merge_tells_of_each_variant_and_of_what_it_leaves_out(
         ("", Requirements(), "nothing more"),
         ("", Requirements((), "12.8", 4800), "driver 12.8, 4.8 kB of device memory"),
         ("", Requirements(("g1", "g2")), "g1 or g2"),
-        ("linux", Requirements(tuple("abcdef")), "a, b, c, d, 2 more"),
+        ("linux", Requirements(tuple("abcdef")), "a b c d and 2 more"),
     ],
 )
 def test_requirements_in_words(system: str, needs: Requirements, words: str) -> None:

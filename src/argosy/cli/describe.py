@@ -94,10 +94,10 @@ def requirements_text(variant: VariantRecord) -> str:
     words = [f"driver {needs.minimum_driver}"] if needs.minimum_driver else []
     words += [f"{bytes_text(needs.memory)} of device memory"] if needs.memory else []
     # Code that depends on a system, a CPU's, needs every feature; other code names the archs that run it.
-    joint = ", " if variant.system else " or "
+    joint, last = (" ", " and ") if variant.system else (" or ", " or ")
     named = list(needs.features[:_NAMED])
     more = len(needs.features) - len(named)
-    words += [joint.join(named) + (f"{joint}{more} more" if more else "")] if named else []
+    words += [joint.join(named) + (f"{last}{more} more" if more else "")] if named else []
     return ", ".join(words) or "nothing more"
 
 
