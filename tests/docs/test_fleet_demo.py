@@ -19,7 +19,6 @@ from tests.models import real_models
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 _FENCE: Final = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-_PYPI: Final = "https://pypi.org/simple"
 _NUMBER: Final = re.compile(r"\b[0-9a-f]{12}\b|\d+(\.\d+)?( [kMG]?B)?")
 
 
@@ -52,12 +51,11 @@ def test_the_fleet_of_the_readme(tmp_path: Path) -> None:
     folder = tmp_path / "fleet"
     folder.mkdir()
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # noqa: TID251 - for a shell
-    environment = {**os.environ, "PATH": path}  # noqa: TID251
+    environment = {**os.environ, "PATH": path, "INDEX": ordinary_index()}  # noqa: TID251
     node = {name: value for name, value in environment.items() if name != "PYTHONPATH"}  # it has what it installs
     for command, shown in steps(ROOT / "README.md"):
-        words = ["/bin/sh", "-c", command.replace(_PYPI, ordinary_index())]
+        words = ["/bin/sh", "-c", command]
         where = node if command.startswith("node/") else environment
         done = subprocess.run(words, cwd=folder, env=where, capture_output=True, text=True, check=False)
         assert done.returncode == 0, f"{command}\n{done.stderr[-2000:]}"
-        found = done.stdout.replace(ordinary_index(), _PYPI)
-        assert re.fullmatch(pattern(shown), plain(found)), f"{command}\n{found}"
+        assert re.fullmatch(pattern(shown), plain(done.stdout)), f"{command}\n{done.stdout}"
