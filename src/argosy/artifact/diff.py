@@ -73,7 +73,8 @@ def _variants(left: ArtifactFile, right: ArtifactFile) -> list[str]:
     """Variants by key: what they cover is the same, so the others are other variants."""
     mine, theirs = ({variant.key: variant for variant in a.manifest.variants} for a in (left, right))
     lines = []
-    for key in sorted(mine.keys() | theirs.keys(), key=lambda key: (mine.get(key) or theirs[key]).words):
+    known = theirs | mine
+    for key in sorted(known, key=lambda key: (known[key].words, key not in mine, key)):
         one, other = mine.get(key), theirs.get(key)
         if one is None or other is None:
             variant, where = (one, left.where) if one is not None else (theirs[key], right.where)
