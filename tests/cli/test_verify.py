@@ -109,6 +109,12 @@ def test_perf_reports_runs_ops_and_instructions(call: Call, model: Path, tmp_pat
     assert [entry["node"] for entry in told["instructions"]] == ["mm", "Relu (node 1 → 'r')", "sm"]
     assert sum(entry["share"] for entry in told["instructions"]) == pytest.approx(1)
     assert {entry["op"] for entry in told["ops"]} >= {"dot", "softmax"}
+    assert times["throughput"] == pytest.approx(1 / times["mean"])
+    assert "runs/s" in answer.out
+    trace = tmp_path / "trace.json"
+    assert call("perf", model, "--arch", "ref", "--dim", "N=4", "-n", "2", "--trace", trace).code == 0
+    names = [event["name"] for event in json.loads(trace.read_text())["traceEvents"] if event["ph"] == "X"]
+    assert names == ["run 1", "mm", "Relu (node 1 → 'r')", "sm", "run 2", "mm", "Relu (node 1 → 'r')", "sm"]
     out = tmp_path / "perf.csv"
     assert call("perf", model, "--arch", "ref", "--dim", "N=4", "-n", "3", "--csv", "-o", out).code == 0
     rows = list(csv.DictReader(io.StringIO(out.read_text())))

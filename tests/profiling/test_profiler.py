@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import json
 import time
 from pathlib import Path
 from typing import Any
@@ -32,7 +34,11 @@ def test_statistics_are_numpys() -> None:
     assert times.deviation == pytest.approx(np.std(seconds))
     assert times.p90 == np.quantile(seconds, 0.9, method="inverted_cdf")
     assert times.p99 == np.quantile(seconds, 0.99, method="inverted_cdf")
+    upper, lower = (np.quantile(seconds, share, method="inverted_cdf") for share in (0.75, 0.25))
+    assert times.spread == pytest.approx((upper - lower) / np.median(seconds))
+    assert times.throughput == pytest.approx(57 / np.sum(seconds))
     assert Times.of([2.0]).p99 == 2.0
+    assert (Times.of([0.25, 0.25]).spread, Times.of([0.25, 0.25]).throughput) == (0.0, 4.0)
 
 
 def test_counts(session: argosy.Session) -> None:
@@ -59,3 +65,42 @@ def test_the_slow_instruction_is_found(session: argosy.Session, monkeypatch: pyt
     assert report.ops[0].share > 0.5
     assert report.times.minimum >= 0.02
     assert "dot  mm" in str(report)
+
+
+def test_a_trace_has_every_execution_where_it_was(session: argosy.Session) -> None:
+    clock = itertools.count().__next__
+    report = argosy.perf(session, iterations=4, dims={"N": 2}, clock=lambda: float(clock()))
+    trace = json.loads(json.dumps(report.to_trace()))
+    assert_is_trace(trace)
+    complete = [event for event in trace["traceEvents"] if event["ph"] == "X"]
+    runs = [event for event in complete if event["cat"] == "run"]
+    parts = [event for event in complete if event["cat"] != "run"]
+    assert [event["name"] for event in runs] == ["run 1", "run 2", "run 3", "run 4"]
+    assert [event["name"] for event in parts] == ["mm", "Relu (node 1 → 'r')", "sm"] * 4
+    assert {event["dur"] for event in parts} == {1e6}, "a second of this clock each, in microseconds"
+    for run in runs:
+        inside = [event for event in parts if run["ts"] <= event["ts"] < run["ts"] + run["dur"]]
+        assert [event["args"]["run"] for event in inside] == [int(run["name"][4:])] * 3
+    assert "spans" not in report.to_json()
+
+
+def assert_is_trace(trace: Any) -> None:
+    """What the document "Trace Event Format" asks of complete and metadata events in the JSON Object Format."""
+    assert trace["displayTimeUnit"] in ("ms", "ns")
+    ends: dict[tuple[int, int], float] = {}
+    tracks = {(event["pid"], event["tid"]) for event in trace["traceEvents"] if event["name"] == "thread_name"}
+    for event in trace["traceEvents"]:
+        assert isinstance(event["name"], str)
+        assert isinstance(event["pid"], int)
+        assert isinstance(event["tid"], int)
+        assert event["ph"] in ("X", "M")
+        if event["ph"] == "M":
+            assert event["name"] in ("process_name", "thread_name")
+            assert isinstance(event["args"]["name"], str)
+            continue
+        track = event["pid"], event["tid"]
+        assert track in tracks
+        assert isinstance(event["cat"], str)
+        assert event["dur"] >= 0
+        assert event["ts"] >= ends.get(track, 0.0), "events of one track don't overlap here"
+        ends[track] = event["ts"] + event["dur"]

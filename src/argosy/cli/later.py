@@ -21,6 +21,5 @@ LATER: Final[tuple[Spelling, ...]] = (
     refused("--db", ("compile",), "this version has no tuning database"),
     refused("--compare", ("perf",), "this version compares no runs; keep the --json of each"),
     refused("--ranges", ("perf",), "this version marks no ranges for profilers"),
-    refused("--trace", ("perf",), "this version writes no traces; --json has every instruction's time"),
     refused("--check", ("verify",), "this version runs no check of yours; it gives an exit code"),
 )

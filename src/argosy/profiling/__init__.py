@@ -3,5 +3,6 @@
 from argosy.profiling.launches import launch_times
 from argosy.profiling.profiler import perf
 from argosy.profiling.report import InstructionTime, OpTime, Report, Times
+from argosy.profiling.spans import Span
 
-__all__ = ["InstructionTime", "OpTime", "Report", "Times", "launch_times", "perf"]
+__all__ = ["InstructionTime", "OpTime", "Report", "Span", "Times", "launch_times", "perf"]

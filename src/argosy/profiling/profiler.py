@@ -16,6 +16,7 @@ from argosy.ir.formula import Formula
 from argosy.ir.module import Constant, Instruction
 from argosy.options import Dimensions, DimValue
 from argosy.profiling.report import InstructionTime, OpTime, Report, Times
+from argosy.profiling.spans import Span
 from argosy.runtime.nodes import KernelCall
 from argosy.runtime.session import Session
 
@@ -60,9 +61,20 @@ def perf(
         _timed(session, made.values, clock)
     seconds = _runs(session, made.values, iterations, clock)
     observed = min(len(seconds), _OBSERVED)
-    instructions = _instructions(session, made.values, observed, clock)
+    watched = _observed_runs(session, made.values, observed, clock)
+    instructions = _instructions(watched)
     told = {name: f"{_told(value)}, {made.origins[name]}" for name, value in made.values.items()}
-    return Report(session.variant, told, first, warmup, Times.of(seconds), observed, instructions, _by_op(instructions))
+    return Report(
+        session.variant,
+        told,
+        first,
+        warmup,
+        Times.of(seconds),
+        observed,
+        instructions,
+        _by_op(instructions),
+        spans=_spans(watched),
+    )
 
 
 def _timed(session: Session, values: Mapping[str, Any], clock: Clock) -> float:
@@ -83,45 +95,65 @@ def _runs(session: Session, values: Mapping[str, Any], iterations: int | None, c
 
 
 class _Watch:
-    """Adds the time since the last instruction to the one that just ended."""
+    """Gives the time since the last instruction to the one that just ended: instruction, begin and end."""
 
     def __init__(self, clock: Clock) -> None:
-        self.spent: dict[Instruction, list[float]] = {}
+        self.spent: list[tuple[Instruction, float, float]] = []
         self._clock = clock
         self._last = clock()
 
     def __call__(self, instruction: Instruction, results: Sequence[Any]) -> None:
-        now = self._clock()
-        self.spent.setdefault(instruction, []).append(now - self._last)
+        self.spent.append((instruction, self._last, self._clock()))
         self._last = self._clock()
 
 
-def _instructions(session: Session, values: Mapping[str, Any], runs: int, clock: Clock) -> tuple[InstructionTime, ...]:
-    totals: dict[Instruction, list[float]] = {}
-    calls: dict[Instruction, int] = {}
+def _observed_runs(
+    session: Session, values: Mapping[str, Any], runs: int, clock: Clock
+) -> list[list[tuple[Instruction, float, float]]]:
+    """What each run executes, in order; constants are none of it."""
+    found = []
     for _ in range(runs):
         watch = _Watch(clock)
         session.observe(values, watch)
-        for instruction, spent in watch.spent.items():
-            totals.setdefault(instruction, []).append(sum(spent))
-            calls[instruction] = len(spent)
-    medians = {
-        instruction: statistics.median(spent)
-        for instruction, spent in totals.items()
-        if not isinstance(instruction.op, Constant)
-    }
+        found.append([entry for entry in watch.spent if not isinstance(entry[0].op, Constant)])
+    return found
+
+
+def _instructions(watched: Sequence[Sequence[tuple[Instruction, float, float]]]) -> tuple[InstructionTime, ...]:
+    totals: dict[Instruction, list[float]] = {}
+    calls: dict[Instruction, int] = {}
+    for run in watched:
+        spent: dict[Instruction, list[float]] = {}
+        for instruction, begin, end in run:
+            spent.setdefault(instruction, []).append(end - begin)
+        for instruction, times in spent.items():
+            totals.setdefault(instruction, []).append(sum(times))
+            calls[instruction] = len(times)
+    medians = {instruction: statistics.median(times) for instruction, times in totals.items()}
     whole = sum(medians.values()) or 1.0
     return tuple(
         InstructionTime(
-            instruction.source or next(filter(None, instruction.names), ""),
-            _op_name(instruction),
-            ", ".join(map(str, instruction.types)),
-            seconds,
-            seconds / whole,
-            calls[instruction],
+            _node(instruction), _op_name(instruction), _types(instruction), seconds, seconds / whole, calls[instruction]
         )
         for instruction, seconds in medians.items()
     )
+
+
+def _spans(watched: Sequence[Sequence[tuple[Instruction, float, float]]]) -> tuple[Span, ...]:
+    start = next((run[0][1] for run in watched if run), 0.0)
+    return tuple(
+        Span(_node(instruction), _op_name(instruction), _types(instruction), number, begin - start, end - start)
+        for number, run in enumerate(watched)
+        for instruction, begin, end in run
+    )
+
+
+def _node(instruction: Instruction) -> str:
+    return instruction.source or next(filter(None, instruction.names), "")
+
+
+def _types(instruction: Instruction) -> str:
+    return ", ".join(map(str, instruction.types))
 
 
 def _op_name(instruction: Instruction) -> str:

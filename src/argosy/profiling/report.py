@@ -11,7 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-__all__ = ["InstructionTime", "OpTime", "Report", "Times"]
+from argosy.profiling.spans import Span, trace
+
+__all__ = ["InstructionTime", "OpTime", "Report", "Span", "Times"]
 
 _SLOWEST: Final = 20
 """Instructions that the text lists; JSON and CSV have all."""
@@ -19,7 +21,11 @@ _SLOWEST: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """The times of equal runs, in seconds. Percentiles are those of the nearest rank."""
+    """The times of equal runs, in seconds. Percentiles are those of the nearest rank.
+
+    `spread` is the distance of the quartiles as a share of the median, which a few slow runs don't change, `throughput`
+    the runs in a second of their time, one after the other.
+    """
 
     count: int
     minimum: float
@@ -29,6 +35,8 @@ class Times:
     p99: float
     maximum: float
     deviation: float
+    spread: float
+    throughput: float
 
     def columns(self) -> tuple[tuple[str, float], ...]:
         """What the text shows, with its headings."""
@@ -45,6 +53,7 @@ class Times:
     def of(seconds: Sequence[float]) -> Times:
         """The statistics of at least one time."""
         ordered = sorted(seconds)
+        median, total = statistics.median(ordered), math.fsum(ordered)
 
         def rank(share: float) -> float:
             return ordered[max(math.ceil(share * len(ordered)) - 1, 0)]
@@ -52,12 +61,14 @@ class Times:
         return Times(
             len(ordered),
             ordered[0],
-            statistics.median(ordered),
+            median,
             statistics.fmean(ordered),
             rank(0.90),
             rank(0.99),
             ordered[-1],
             statistics.pstdev(ordered),
+            (rank(0.75) - rank(0.25)) / median if median else 0.0,
+            len(ordered) / total if total else 0.0,
         )
 
 
@@ -102,6 +113,8 @@ class Report:
     observed: int
     instructions: tuple[InstructionTime, ...]
     ops: tuple[OpTime, ...]
+    spans: tuple[Span, ...] = ()
+    """Every execution in the observed runs, in order; `to_json` leaves them out, `to_trace` has them."""
 
     @property
     def instruction_seconds(self) -> float:
@@ -110,7 +123,13 @@ class Report:
 
     def to_json(self) -> dict[str, Any]:
         """Plain data."""
-        return {**dataclasses.asdict(self), "instruction_seconds": self.instruction_seconds}
+        told = dataclasses.asdict(dataclasses.replace(self, spans=()))
+        del told["spans"]
+        return {**told, "instruction_seconds": self.instruction_seconds}
+
+    def to_trace(self) -> dict[str, Any]:
+        """The observed runs in the Trace Event Format, which Perfetto and chrome://tracing open."""
+        return trace(self.variant, self.spans)
 
     def to_csv(self) -> str:
         """A line for each instruction, in the order of execution."""
@@ -130,6 +149,7 @@ class Report:
         lines += [
             f"end to end, {times.count} runs after {self.warmup + 1} to warm up (the first took {_ms(self.first)})",
             "  " + "  ".join(f"{name} {_ms(value)}" for name, value in times.columns()),
+            f"  quartiles {times.spread:.1%} of the median apart  throughput {times.throughput:.1f} runs/s",
             f"by op, median of {self.observed} observed runs",
         ]
         lines += [f"  {entry.share:6.1%}  {_ms(entry.seconds):>11}  {entry.count:5} x {entry.op}" for entry in self.ops]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 
 from argosy.cli.console import Console
 from argosy.cli.files import emit
@@ -27,6 +28,9 @@ def configure(parser: Parser) -> None:
         "-n", "--iterations", type=int, metavar="N", help="runs to measure (default: 100, or what ten seconds allow)"
     )
     parser.add_argument("--csv", action="store_true", help="give every instruction as a line of CSV")
+    parser.add_argument(
+        "--trace", metavar="FILE", help="write when each instruction ran, for ui.perfetto.dev and chrome://tracing"
+    )
     add_output_option(parser, "the answer")
     add_why_option(parser, "why each variant is or is not taken")
     add_device_options(parser)
@@ -42,6 +46,7 @@ def configure(parser: Parser) -> None:
     configure=configure,
     examples=(
         ("argosy perf model.argosy", "times of runs, of ops and of instructions"),
+        ("argosy perf model.argosy --trace trace.json", "when each instruction ran, for ui.perfetto.dev"),
         ("argosy perf model.onnx --dim batch=8 -n 50 --json -o perf.json", "all figures, for programs"),
     ),
 )
@@ -58,9 +63,9 @@ def measure(arguments: argparse.Namespace, console: Console) -> int:
         )
     if arguments.why:
         console.note(session.why)
+    if arguments.trace:
+        emit(json.dumps(report.to_trace(), ensure_ascii=False), arguments.trace, console)
     if arguments.json:
-        import json
-
         text = json.dumps(report.to_json(), indent=2, ensure_ascii=False)
     else:
         text = report.to_csv().rstrip("\n") if arguments.csv else str(report)
