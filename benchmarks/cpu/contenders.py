@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-import numpy as np
 from numpy.typing import NDArray
 
 import argosy
+from argosy.errors import EnvironmentError_
+from argosy.profiling.peers import onnxruntime_peer, openvino_peer
 from benchmarks.cpu.cases import Files
 
 __all__ = ["ENGINES", "OURS", "SYMBOLIC", "Contender", "Feeds"]
@@ -47,67 +47,20 @@ def symbolic_contender(files: Files, feeds: Feeds, threads: int, precision: str)
 
 
 def onnxruntime_contender(files: Files, feeds: Feeds, threads: int, precision: str) -> Contender:
-    """ONNX Runtime: all optimisations, inputs and outputs bound, and no spinning while another engine runs."""
+    """ONNX Runtime as `argosy perf --compare` sets it up, on the model with bound sizes where that loads."""
     del precision  # its CPU kernels know fp32 and integers
-    ort = importlib.import_module("onnxruntime")
-    options = ort.SessionOptions()
-    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_ALL
-    options.intra_op_num_threads = threads
-    options.inter_op_num_threads = 1
-    options.log_severity_level = 3
-    options.add_session_config_entry("session.force_spinning_stop", "1")
     try:
-        session = ort.InferenceSession(str(files.bound), options, providers=["CPUExecutionProvider"])
-    except ort.capi.onnxruntime_pybind11_state.Fail:  # sizes that contradict a branch which is never taken
-        session = ort.InferenceSession(str(files.model), options, providers=["CPUExecutionProvider"])
-    binding = session.io_binding()
-    for name, value in feeds.items():
-        binding.bind_ortvalue_input(name, ort.OrtValue.ortvalue_from_numpy(np.require(value, requirements="C")))
-    names = [value.name for value in session.get_outputs()]
-    for name in names:
-        binding.bind_output(name)
-    session.run_with_iobinding(binding)
-    made = binding.get_outputs()
-    # Outputs that are tensors get memory of their own; their shapes are fixed unless they depend on data.
-    for name, info, value in zip(names, session.get_outputs(), made, strict=True):
-        if value.is_tensor() and value.shape() == info.shape:
-            binding.bind_ortvalue_output(name, value)
-
-    def results() -> dict[str, Any]:
-        return dict(zip(names, session.run(names, dict(feeds)), strict=True))
-
-    return Contender("onnxruntime", lambda: session.run_with_iobinding(binding), results, session)
+        peer = onnxruntime_peer(str(files.bound), feeds, threads=threads)
+    except EnvironmentError_:  # sizes that contradict a branch which is never taken
+        peer = onnxruntime_peer(str(files.model), feeds, threads=threads)
+    return Contender("onnxruntime", peer.run, peer.results, peer)
 
 
 def openvino_contender(files: Files, feeds: Feeds, threads: int, precision: str) -> Contender:
-    """OpenVINO: latency hint, the precision asked for, one stream; inputs are shared, not copied."""
-    openvino = importlib.import_module("openvino")
-    core = openvino.Core()
-    model = core.read_model(str(files.model))
-    given = {node: feeds[name] for node in model.inputs for name in node.names if name in feeds}
-    model.reshape({node: list(value.shape) for node, value in given.items()})
-    compiled = core.compile_model(
-        model,
-        "CPU",
-        {
-            "PERFORMANCE_HINT": "LATENCY",
-            "INFERENCE_PRECISION_HINT": {"fp32": "f32", "bf16": "bf16", "fp16": "f16"}[precision],
-            "NUM_STREAMS": "1",
-            "INFERENCE_NUM_THREADS": threads,
-            "ENABLE_CPU_PINNING": False,
-        },
-    )
-    request = compiled.create_infer_request()
-    for node, value in given.items():
-        request.set_tensor(node.any_name, openvino.Tensor(np.require(value, requirements="C"), shared_memory=True))
-    names = files.told()["outputs"]
-
-    def results() -> dict[str, Any]:
-        request.infer()
-        made = [np.array(request.get_output_tensor(place).data) for place in range(len(compiled.outputs))]
-        return dict(zip(names, made, strict=True))
-
-    return Contender("openvino", lambda: request.infer(share_outputs=True), results, compiled)
+    """OpenVINO as `argosy perf --compare` sets it up."""
+    outputs = files.told()["outputs"]
+    peer = openvino_peer(str(files.model), feeds, outputs=outputs, threads=threads, precision=precision)
+    return Contender("openvino", peer.run, peer.results, peer)
 
 
 ENGINES: Final[Mapping[str, Callable[[Files, Feeds, int, str], Contender]]] = {

@@ -121,3 +121,16 @@ def test_perf_reports_runs_ops_and_instructions(call: Call, model: Path, tmp_pat
     assert [row["op"] for row in rows][::2] == ["dot", "softmax"]
     assert call("perf", model, "--csv", "--json").code == 2
     assert call("perf", model, "-n", "0").code == 2
+
+
+def test_perf_compares_with_the_model_that_it_measures(call: Call, model: Path, wrong: Path) -> None:
+    words = ["--dim", "N=4", "-n", "3", "--compare", "onnxruntime", "--json"]
+    told = json.loads(call("perf", model, "--arch", "ref", *words, "--compare", wrong).out)
+    right, other = told["compared"]
+    assert right["name"].startswith("onnxruntime ")
+    assert right["times"]["count"] == other["times"]["count"] == told["times"]["count"] == 3
+    assert right["ratio"] == pytest.approx(right["times"]["median"] / told["times"]["median"])
+    assert (right["differs"], other["differs"][:2]) == ("", "y:")
+    answer = call("perf", wrong, *words)
+    assert answer.code == 2
+    assert "onnxruntime=model.onnx" in answer.err, "an artifact holds no ONNX model"

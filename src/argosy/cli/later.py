@@ -19,7 +19,6 @@ LATER_VERBS: Final = (
 LATER: Final[tuple[Spelling, ...]] = (
     refused("--tune", ("compile",), "this version does not tune"),
     refused("--db", ("compile",), "this version has no tuning database"),
-    refused("--compare", ("perf",), "this version compares no runs; keep the --json of each"),
     refused("--ranges", ("perf",), "this version marks no ranges for profilers"),
     refused("--check", ("verify",), "this version runs no check of yours; it gives an exit code"),
 )

@@ -15,8 +15,10 @@ from argosy.inputs import InputRequest, make_inputs
 from argosy.ir.formula import Formula
 from argosy.ir.module import Constant, Instruction
 from argosy.options import Dimensions, DimValue
-from argosy.profiling.report import InstructionTime, OpTime, Report, Times
+from argosy.profiling.comparing import Rival, compared, make_rivals
+from argosy.profiling.report import InstructionTime, OpTime, Report
 from argosy.profiling.spans import Span
+from argosy.profiling.times import Times
 from argosy.runtime.nodes import KernelCall
 from argosy.runtime.session import Session
 
@@ -41,13 +43,15 @@ def perf(
     warmup: int = 2,
     device: str | None = None,
     exact: bool = False,
+    compare: Sequence[Rival] = (),
     clock: Clock = time.perf_counter,
 ) -> Report:
     """Measure a session, or an artifact on this machine, on one set of inputs.
 
     `inputs` are arrays by name or a request; what is missing is generated, with sizes from `dims`. Without `iterations`
     there are 100 runs, fewer where they would take over ten seconds. `clock` gives seconds: on a busy machine, with one
-    thread, `time.process_time` counts what the process itself used.
+    thread, `time.process_time` counts what the process itself used. Others in `compare` (see `Rival`) run the
+    same inputs in turn with the session.
     """
     if iterations is not None and iterations < 1:
         raise UsageError(f"iterations is {iterations}, expected at least 1")
@@ -56,10 +60,14 @@ def perf(
     given = None if isinstance(inputs, InputRequest) else inputs
     made = make_inputs(session.inputs, request, Dimensions.of(dims), given=given)
     with made.explaining():
-        first = _timed(session, made.values, clock)
+        first = _timed(lambda: session.run(made.values), clock)
+    rivals = make_rivals(compare, session, made.values, lambda artifact: Session(artifact, device=device, exact=exact))
+    contenders = [lambda: session.run(made.values), *(rival.run for rival in rivals)]
     for _ in range(warmup):
-        _timed(session, made.values, clock)
-    seconds = _runs(session, made.values, iterations, clock)
+        for contender in contenders:
+            contender()
+    seconds, *others = _rounds(contenders, iterations, clock)
+    beside = compared(rivals, others, seconds, session.run(made.values)) if rivals else ()
     observed = min(len(seconds), _OBSERVED)
     watched = _observed_runs(session, made.values, observed, clock)
     instructions = _instructions(watched)
@@ -73,24 +81,35 @@ def perf(
         observed,
         instructions,
         _by_op(instructions),
+        compared=beside,
         spans=_spans(watched),
     )
 
 
-def _timed(session: Session, values: Mapping[str, Any], clock: Clock) -> float:
+def _timed(run: Callable[[], object], clock: Clock) -> float:
     begin = clock()
-    session.run(values)
+    run()
     return clock() - begin
 
 
-def _runs(session: Session, values: Mapping[str, Any], iterations: int | None, clock: Clock) -> list[float]:
-    seconds: list[float] = []
+def _rounds(
+    contenders: Sequence[Callable[[], object]], iterations: int | None, clock: Clock
+) -> tuple[list[float], ...]:
+    """The seconds of each contender, a run of each in every round: what disturbs a while disturbs all of them.
+
+    Another one begins each round. Of several, each runs once before it is timed, so that caches hold its own data.
+    """
+    seconds: tuple[list[float], ...] = tuple([] for _ in contenders)
     end = time.perf_counter() + _BUDGET
+    count = len(contenders)
     for number in range(iterations or MAX_ITERATIONS):
         if iterations is None and number >= _FEWEST and time.perf_counter() > end:
             break
         log.info("run %d", number + 1)
-        seconds.append(_timed(session, values, clock))
+        for place in (*range(number % count, count), *range(number % count)):
+            if count > 1:
+                contenders[place]()
+            seconds[place].append(_timed(contenders[place], clock))
     return seconds
 
 

@@ -6,70 +6,17 @@ import csv
 import dataclasses
 import io
 import math
-import statistics
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from argosy.profiling.comparing import Compared
 from argosy.profiling.spans import Span, trace
+from argosy.profiling.times import Times
 
-__all__ = ["InstructionTime", "OpTime", "Report", "Span", "Times"]
+__all__ = ["InstructionTime", "OpTime", "Report"]
 
 _SLOWEST: Final = 20
 """Instructions that the text lists; JSON and CSV have all."""
-
-
-@dataclass(frozen=True, slots=True)
-class Times:
-    """The times of equal runs, in seconds. Percentiles are those of the nearest rank.
-
-    `spread` is the distance of the quartiles as a share of the median, which a few slow runs don't change, `throughput`
-    the runs in a second of their time, one after the other.
-    """
-
-    count: int
-    minimum: float
-    median: float
-    mean: float
-    p90: float
-    p99: float
-    maximum: float
-    deviation: float
-    spread: float
-    throughput: float
-
-    def columns(self) -> tuple[tuple[str, float], ...]:
-        """What the text shows, with its headings."""
-        return (
-            ("min", self.minimum),
-            ("median", self.median),
-            ("mean", self.mean),
-            ("p90", self.p90),
-            ("p99", self.p99),
-            ("max", self.maximum),
-        )
-
-    @staticmethod
-    def of(seconds: Sequence[float]) -> Times:
-        """The statistics of at least one time."""
-        ordered = sorted(seconds)
-        median, total = statistics.median(ordered), math.fsum(ordered)
-
-        def rank(share: float) -> float:
-            return ordered[max(math.ceil(share * len(ordered)) - 1, 0)]
-
-        return Times(
-            len(ordered),
-            ordered[0],
-            median,
-            statistics.fmean(ordered),
-            rank(0.90),
-            rank(0.99),
-            ordered[-1],
-            statistics.pstdev(ordered),
-            (rank(0.75) - rank(0.25)) / median if median else 0.0,
-            len(ordered) / total if total else 0.0,
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +60,8 @@ class Report:
     observed: int
     instructions: tuple[InstructionTime, ...]
     ops: tuple[OpTime, ...]
+    compared: tuple[Compared, ...] = ()
+    """What was measured in turn with `times`."""
     spans: tuple[Span, ...] = ()
     """Every execution in the observed runs, in order; `to_json` leaves them out, `to_trace` has them."""
 
@@ -142,6 +91,16 @@ class Report:
         )
         return text.getvalue()
 
+    def _compared(self) -> list[str]:
+        if not self.compared:
+            return []
+        lines = [f"compared, {self.times.count} rounds in turn; ratio: its median over ours, above 1 ours is faster"]
+        for entry in self.compared:
+            times = "  ".join(f"{name} {_ms(value)}" for name, value in entry.times.columns()[:2])
+            lines.append(f"  {entry.ratio:6.2f} x  {times}  {entry.name}")
+            lines += [f"            outputs differ: {entry.differs}"] * bool(entry.differs)
+        return lines
+
     def __str__(self) -> str:
         times = self.times
         lines = [f"variant {self.variant}"]
@@ -150,6 +109,7 @@ class Report:
             f"end to end, {times.count} runs after {self.warmup + 1} to warm up (the first took {_ms(self.first)})",
             "  " + "  ".join(f"{name} {_ms(value)}" for name, value in times.columns()),
             f"  quartiles {times.spread:.1%} of the median apart  throughput {times.throughput:.1f} runs/s",
+            *self._compared(),
             f"by op, median of {self.observed} observed runs",
         ]
         lines += [f"  {entry.share:6.1%}  {_ms(entry.seconds):>11}  {entry.count:5} x {entry.op}" for entry in self.ops]

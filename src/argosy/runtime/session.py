@@ -16,6 +16,7 @@ from argosy.artifact.decode import decode_symbols
 from argosy.artifact.manifest import ValueInfo
 from argosy.artifact.weights import Supplied
 from argosy.errors import DeviceError, InternalError, ModelError, UsageError
+from argosy.host_cpu import physical_cores
 from argosy.ir.dim import lone_symbol
 from argosy.ir.dtype import dtype_of
 from argosy.ir.interpreter import Interpreter, Observer
@@ -99,6 +100,16 @@ class Session:
         """The best choice that takes every size."""
         fitting = self._fitting
         return next((choice for choice in fitting if choice.is_general), fitting[0])
+
+    @property
+    def artifact(self) -> Artifact:
+        """What it runs."""
+        return self._artifact
+
+    @property
+    def threads(self) -> int:
+        """Threads of one run on the CPU."""
+        return self._threads or physical_cores()
 
     @property
     def variant(self) -> str:

@@ -14,7 +14,7 @@ from argosy.cli.options.inputs import add_input_options, input_request
 from argosy.cli.options.model import add_model_options, dimensions
 from argosy.cli.parser import Parser
 from argosy.cli.progress import progress
-from argosy.cli.sources import artifact_of
+from argosy.cli.sources import artifact_of, kind_of
 from argosy.cli.verb import verb
 from argosy.errors import UsageError
 
@@ -28,6 +28,14 @@ def configure(parser: Parser) -> None:
         "-n", "--iterations", type=int, metavar="N", help="runs to measure (default: 100, or what ten seconds allow)"
     )
     parser.add_argument("--csv", action="store_true", help="give every instruction as a line of CSV")
+    parser.add_argument(
+        "--compare",
+        action="append",
+        default=[],
+        metavar="P",
+        help="run an artifact or a peer in turn, and give the ratio of the medians: onnxruntime or openvino, with an"
+        " artifact as onnxruntime=MODEL; may be repeated",
+    )
     parser.add_argument(
         "--trace", metavar="FILE", help="write when each instruction ran, for ui.perfetto.dev and chrome://tracing"
     )
@@ -46,6 +54,7 @@ def configure(parser: Parser) -> None:
     configure=configure,
     examples=(
         ("argosy perf model.argosy", "times of runs, of ops and of instructions"),
+        ("argosy perf model.onnx --compare onnxruntime", "beside ONNX Runtime, runs in turn"),
         ("argosy perf model.argosy --trace trace.json", "when each instruction ran, for ui.perfetto.dev"),
         ("argosy perf model.onnx --dim batch=8 -n 50 --json -o perf.json", "all figures, for programs"),
     ),
@@ -59,7 +68,13 @@ def measure(arguments: argparse.Namespace, console: Console) -> int:
     session = open_session(artifact_of(arguments.file, arguments, console), arguments)
     with progress(console, f"measuring {arguments.file} on {session.variant}"):
         report = perf(
-            session, inputs=input_request(arguments), dims=dimensions(arguments), iterations=arguments.iterations
+            session,
+            inputs=input_request(arguments),
+            dims=dimensions(arguments),
+            iterations=arguments.iterations,
+            device=arguments.device,
+            exact=arguments.exact,
+            compare=[_rival(spec, arguments.file) for spec in arguments.compare],
         )
     if arguments.why:
         console.note(session.why)
@@ -71,3 +86,10 @@ def measure(arguments: argparse.Namespace, console: Console) -> int:
         text = report.to_csv().rstrip("\n") if arguments.csv else str(report)
     emit(text, arguments.output, console)
     return 0
+
+
+def _rival(spec: str, file: str) -> str:
+    """What to compare with; a peer that names no model gets the one that is measured."""
+    from argosy.profiling.peers import PEERS
+
+    return f"{spec}={file}" if spec in PEERS and kind_of(file) == "model" else spec
