@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import logging
+import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +23,7 @@ from argosy.errors import CompileError
 from argosy.runtime.selection import judge
 from argosy.targets.cpu.arch import find_cpu
 from argosy.targets.gpu.target import GpuTarget
+from benchmarks.models import catalog
 from tests.cli.conftest import Call
 from tests.targets import mirror
 
@@ -223,3 +230,33 @@ def test_code_for_just_this_device_comes_first() -> None:
         assert [choice.words for choice in choices] == ["for 304", "for 38", "ref"]
         assert choices[0].answer == "optimal"
         assert choices[1].reason == "it is compiled for 38 compute units, AMD Instinct MI300X has 304"
+
+
+# ------------------------------------------------------------------------------------------------------------ resume
+@pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="the package triton (extra gpu) is missing")
+def test_a_build_that_was_killed_goes_on_with_what_it_had_compiled(tmp_path: Path) -> None:
+    source, cache, path = tmp_path / "m.onnx", tmp_path / "cache", tmp_path / "m.argosy"
+    source.write_bytes(catalog.make("bert_small").SerializeToString())
+    command = [sys.executable, "-m", "argosy", "compile", str(source), "--arch", "gfx942", "--jobs", "1", "-o"]
+    environment = {**os.environ, "ARGOSY_CACHE": str(cache)}  # noqa: TID251 - for another process
+
+    def kernels() -> dict[Path, int]:
+        """The entries of the cache, and their inodes: who writes one again makes a new file."""
+        return {each: each.stat().st_ino for each in (cache / "kernels").rglob("*") if each.is_file()}
+
+    with subprocess.Popen(
+        [*command, str(path)], env=environment, stdout=subprocess.DEVNULL, start_new_session=True
+    ) as killed:
+        while killed.poll() is None and len(kernels()) < 2:
+            time.sleep(0.05)
+        os.killpg(killed.pid, signal.SIGKILL)
+    before = kernels()
+    assert before
+    assert not path.exists()
+    subprocess.run([*command, str(path)], env=environment, stdout=subprocess.DEVNULL, check=True)
+    after = kernels()
+    assert len(after) > len(before)
+    assert {each: after[each] for each in before} == before
+    again = tmp_path / "again.argosy"
+    subprocess.run([*command, str(again)], env=environment, stdout=subprocess.DEVNULL, check=True)
+    assert again.read_bytes() == path.read_bytes()
