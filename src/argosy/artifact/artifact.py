@@ -109,6 +109,13 @@ class Artifact:
         return self.manifest.model.hash
 
     @property
+    def weight_bytes(self) -> int:
+        """Bytes of the weights, each once, saved or not."""
+        if self._file is None:
+            return sum(literal.nbytes for literal in self._weights.values())
+        return sum(weight.bytes for weight in self.manifest.weights.values())
+
+    @property
     def is_slim(self) -> bool:
         """True where the artifact holds no program, so that `ref` can't run it."""
         return self._program is None and (self._file is None or PROGRAM_ENTRY not in self.manifest.entries)

@@ -1,10 +1,22 @@
 """Measures how long runs take, as a whole and instruction by instruction."""
 
 from argosy.profiling.comparing import Compared
+from argosy.profiling.footprint import Footprint
 from argosy.profiling.launches import launch_times
 from argosy.profiling.profiler import perf
-from argosy.profiling.report import InstructionTime, OpTime, Report
+from argosy.profiling.report import InstructionTime, OpTime, Report, ShapeTime
 from argosy.profiling.spans import Span
 from argosy.profiling.times import Times
 
-__all__ = ["Compared", "InstructionTime", "OpTime", "Report", "Span", "Times", "launch_times", "perf"]
+__all__ = [
+    "Compared",
+    "Footprint",
+    "InstructionTime",
+    "OpTime",
+    "Report",
+    "ShapeTime",
+    "Span",
+    "Times",
+    "launch_times",
+    "perf",
+]

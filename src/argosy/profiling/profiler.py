@@ -5,18 +5,23 @@ from __future__ import annotations
 import logging
 import statistics
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from argosy.artifact.artifact import Artifact
 from argosy.errors import UsageError
 from argosy.inputs import InputRequest, make_inputs
+from argosy.ir.dim import substitute
 from argosy.ir.formula import Formula
+from argosy.ir.interpreter import bind_symbols
 from argosy.ir.module import Constant, Instruction
+from argosy.ir.op import Env
+from argosy.ir.types import TensorType, Type
 from argosy.options import Dimensions, DimValue
 from argosy.profiling.comparing import Rival, compared, make_rivals
-from argosy.profiling.report import InstructionTime, OpTime, Report
+from argosy.profiling.footprint import footprint
+from argosy.profiling.report import InstructionTime, OpTime, Report, ShapeTime
 from argosy.profiling.spans import Span
 from argosy.profiling.times import Times
 from argosy.runtime.nodes import KernelCall
@@ -70,10 +75,12 @@ def perf(
     beside = compared(rivals, others, seconds, session.run(made.values)) if rivals else ()
     observed = min(len(seconds), _OBSERVED)
     watched = _observed_runs(session, made.values, observed, clock)
-    instructions = _instructions(watched)
+    sizes = _sizes(session, made.values)
+    instructions = _instructions(watched, sizes)
+    variant = session.choice(made.values)
     told = {name: f"{_told(value)}, {made.origins[name]}" for name, value in made.values.items()}
     return Report(
-        session.variant,
+        variant.words,
         told,
         first,
         warmup,
@@ -81,8 +88,10 @@ def perf(
         observed,
         instructions,
         _by_op(instructions),
+        _by_shape(instructions),
+        footprint(session.artifact, variant.variant, sizes),
         compared=beside,
-        spans=_spans(watched),
+        spans=_spans(watched, sizes),
     )
 
 
@@ -138,7 +147,17 @@ def _observed_runs(
     return found
 
 
-def _instructions(watched: Sequence[Sequence[tuple[Instruction, float, float]]]) -> tuple[InstructionTime, ...]:
+def _sizes(session: Session, values: Mapping[str, Any]) -> Mapping[str, int]:
+    """The sizes of the symbols that inputs of these shapes give."""
+    env = Env()
+    for name, kind in session.inputs.items():
+        bind_symbols(kind, values[name], env, name)
+    return env.symbols
+
+
+def _instructions(
+    watched: Sequence[Sequence[tuple[Instruction, float, float]]], sizes: Mapping[str, int]
+) -> tuple[InstructionTime, ...]:
     totals: dict[Instruction, list[float]] = {}
     calls: dict[Instruction, int] = {}
     for run in watched:
@@ -152,16 +171,29 @@ def _instructions(watched: Sequence[Sequence[tuple[Instruction, float, float]]])
     whole = sum(medians.values()) or 1.0
     return tuple(
         InstructionTime(
-            _node(instruction), _op_name(instruction), _types(instruction), seconds, seconds / whole, calls[instruction]
+            _node(instruction),
+            _op_name(instruction),
+            _told_types((None if value is None else value.type for value in instruction.operands), sizes),
+            _told_types(instruction.types, sizes),
+            seconds,
+            seconds / whole,
+            calls[instruction],
         )
         for instruction, seconds in medians.items()
     )
 
 
-def _spans(watched: Sequence[Sequence[tuple[Instruction, float, float]]]) -> tuple[Span, ...]:
+def _spans(watched: Sequence[Sequence[tuple[Instruction, float, float]]], sizes: Mapping[str, int]) -> tuple[Span, ...]:
     start = next((run[0][1] for run in watched if run), 0.0)
     return tuple(
-        Span(_node(instruction), _op_name(instruction), _types(instruction), number, begin - start, end - start)
+        Span(
+            _node(instruction),
+            _op_name(instruction),
+            _told_types(instruction.types, sizes),
+            number,
+            begin - start,
+            end - start,
+        )
         for number, run in enumerate(watched)
         for instruction, begin, end in run
     )
@@ -171,8 +203,15 @@ def _node(instruction: Instruction) -> str:
     return instruction.source or next(filter(None, instruction.names), "")
 
 
-def _types(instruction: Instruction) -> str:
-    return ", ".join(map(str, instruction.types))
+def _told_types(kinds: Iterable[Type | None], sizes: Mapping[str, int]) -> str:
+    """Types in words, with the sizes that are known; an absent operand is a dash."""
+    return ", ".join("-" if kind is None else str(_bound(kind, sizes)) for kind in kinds)
+
+
+def _bound(kind: Type, sizes: Mapping[str, int]) -> Type:
+    if not isinstance(kind, TensorType) or kind.dims is None:
+        return kind
+    return TensorType(kind.dtype, tuple(substitute(dim, sizes) for dim in kind.dims))
 
 
 def _op_name(instruction: Instruction) -> str:
@@ -192,6 +231,17 @@ def _by_op(instructions: tuple[InstructionTime, ...]) -> tuple[OpTime, ...]:
     found = [
         OpTime(op, len(group), sum(entry.seconds for entry in group), sum(entry.share for entry in group))
         for op, group in groups.items()
+    ]
+    return tuple(sorted(found, key=lambda entry: -entry.seconds))
+
+
+def _by_shape(instructions: tuple[InstructionTime, ...]) -> tuple[ShapeTime, ...]:
+    groups: dict[tuple[str, str, str], list[InstructionTime]] = {}
+    for entry in instructions:
+        groups.setdefault((entry.op, entry.operands, entry.type), []).append(entry)
+    found = [
+        ShapeTime(*key, len(group), sum(entry.seconds for entry in group), sum(entry.share for entry in group))
+        for key, group in groups.items()
     ]
     return tuple(sorted(found, key=lambda entry: -entry.seconds))
 

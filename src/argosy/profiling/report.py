@@ -10,24 +10,29 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from argosy.profiling.comparing import Compared
+from argosy.profiling.footprint import Footprint
 from argosy.profiling.spans import Span, trace
 from argosy.profiling.times import Times
 
-__all__ = ["InstructionTime", "OpTime", "Report"]
+__all__ = ["InstructionTime", "OpTime", "Report", "ShapeTime"]
 
 _SLOWEST: Final = 20
 """Instructions that the text lists; JSON and CSV have all."""
+_SHAPES: Final = 10
+"""Ops with a shape that the text lists; JSON has all."""
 
 
 @dataclass(frozen=True, slots=True)
 class InstructionTime:
     """One instruction: the median of its seconds in a run, and their share of all instructions'.
 
-    `calls` is how often a run executes it, more than once inside a loop.
+    `operands` and `type` are what it reads and gives, with the sizes of the run. `calls` is how often a run executes
+    it, more than once inside a loop.
     """
 
     node: str
     op: str
+    operands: str
     type: str
     seconds: float
     share: float
@@ -39,6 +44,18 @@ class OpTime:
     """All instructions of one op together."""
 
     op: str
+    count: int
+    seconds: float
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class ShapeTime:
+    """All instructions of one op with operands and results of one type together."""
+
+    op: str
+    operands: str
+    type: str
     count: int
     seconds: float
     share: float
@@ -60,6 +77,8 @@ class Report:
     observed: int
     instructions: tuple[InstructionTime, ...]
     ops: tuple[OpTime, ...]
+    shapes: tuple[ShapeTime, ...]
+    footprint: Footprint
     compared: tuple[Compared, ...] = ()
     """What was measured in turn with `times`."""
     spans: tuple[Span, ...] = ()
@@ -84,9 +103,17 @@ class Report:
         """A line for each instruction, in the order of execution."""
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(("node", "op", "type", "seconds", "share", "calls"))
+        writer.writerow(("node", "op", "operands", "type", "seconds", "share", "calls"))
         writer.writerows(
-            (entry.node, entry.op, entry.type, f"{entry.seconds:.9f}", f"{entry.share:.6f}", entry.calls)
+            (
+                entry.node,
+                entry.op,
+                entry.operands,
+                entry.type,
+                f"{entry.seconds:.9f}",
+                f"{entry.share:.6f}",
+                entry.calls,
+            )
             for entry in self.instructions
         )
         return text.getvalue()
@@ -109,10 +136,17 @@ class Report:
             f"end to end, {times.count} runs after {self.warmup + 1} to warm up (the first took {_ms(self.first)})",
             "  " + "  ".join(f"{name} {_ms(value)}" for name, value in times.columns()),
             f"  quartiles {times.spread:.1%} of the median apart  throughput {times.throughput:.1f} runs/s",
+            f"  {self.footprint}",
             *self._compared(),
             f"by op, median of {self.observed} observed runs",
         ]
         lines += [f"  {entry.share:6.1%}  {_ms(entry.seconds):>11}  {entry.count:5} x {entry.op}" for entry in self.ops]
+        lines.append("by op and shape, slowest first")
+        lines += [
+            f"  {entry.share:6.1%}  {_ms(entry.seconds):>11}  {entry.count:5} x {entry.op}"
+            f"  ({entry.operands}) -> {entry.type}"
+            for entry in self.shapes[:_SHAPES]
+        ]
         slowest = sorted(self.instructions, key=lambda entry: -entry.seconds)[:_SLOWEST]
         more = len(self.instructions) - len(slowest)
         lines.append(f"by instruction, slowest first{f' ({more} more in --json and --csv)' if more else ''}")

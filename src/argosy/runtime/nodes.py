@@ -208,7 +208,8 @@ class _Builder:
         symbols = symbols.union(*map(self._table.place_symbols, placed))
         pooled = any(self._table[number].kind == "pooled" for number in (*step.reads, *step.writes))
         fixed = not pooled and not symbols & self._table.late
-        instruction = self._instruction(KernelCall(step.entry), step)
+        read = tuple(_typed(self._table[number].type) for number in step.reads)
+        instruction = dataclasses.replace(self._instruction(KernelCall(step.entry), step), operands=read)
         if isinstance(step, LaunchStep):
             return Launch(step, fixed, instruction)
         return Call(step, tuple(pointers), tuple(scalars), fixed, instruction)

@@ -126,7 +126,7 @@ class Session:
         """Bytes of the weights that the artifact holds; what runs is mapped, not copied. On a GPU, bytes held there."""
         if hasattr(self._runnable(self._general), "has_streams"):
             return sum(getattr(found, "memory", 0) for found in self._loaded.values())
-        return sum(weight.bytes for weight in self._artifact.manifest.weights.values())
+        return self._artifact.weight_bytes
 
     def run(self, inputs: Mapping[str, Any], outputs: Sequence[str] | None = None) -> dict[str, Any]:
         """Run once: values by output name, in the model's order, or those named in `outputs`.
@@ -141,6 +141,10 @@ class Session:
     ) -> dict[str, Any]:
         """Like `run`, and calls `observer` with each instruction and its results as they are computed."""
         return self._run(inputs, observer, outputs)
+
+    def choice(self, inputs: Mapping[str, Any]) -> Choice:
+        """What runs these inputs: the variant for their sizes, if there is one."""
+        return self._choose(check_inputs(inputs, self.inputs))
 
     @contextmanager
     def fixed_launches(self, inputs: Mapping[str, Any]) -> Iterator[FixedLaunches]:

@@ -1,0 +1,68 @@
+"""What a run takes beside time: memory, and steps that the host evaluates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from argosy.artifact.artifact import Artifact
+from argosy.artifact.manifest import VariantRecord
+from argosy.artifact.plan import CallStep, CopyStep, EvaluateStep, LaunchStep, PlanRecord, steps_in
+from argosy.runtime.planned_memory import PlannedMemory
+
+__all__ = ["Footprint", "footprint"]
+
+
+@dataclass(frozen=True, slots=True)
+class Footprint:
+    """Bytes that a run takes, and the steps of its plan, those of every branch counted once.
+
+    `weights` are the bytes that the artifact holds, `arena` those of the block in which a run keeps what it computes,
+    `live` the most of it that is needed at once. `kernels` are calls or launches, `host_steps` what numpy evaluates,
+    `copies` what is moved. None where it is not known: `ref` has no plan, and sizes may depend on data.
+    """
+
+    weights: int
+    arena: int | None = None
+    live: int | None = None
+    kernels: int | None = None
+    host_steps: int | None = None
+    copies: int | None = None
+
+    def __str__(self) -> str:
+        parts = [f"weights {_told(self.weights)}"]
+        if self.arena is not None and self.live is not None:
+            parts.append(f"arena {_told(self.arena)}, {_told(self.live)} of it live at once")
+        if self.kernels is not None:
+            parts.append(f"{self.kernels} kernels, {self.host_steps} host steps, {self.copies} copies")
+        return "  ".join(parts)
+
+
+def footprint(artifact: Artifact, variant: VariantRecord | None, sizes: Mapping[str, int]) -> Footprint:
+    """The footprint of a variant (None for `ref`) at these sizes by symbol."""
+    weights = artifact.weight_bytes
+    if variant is None:
+        return Footprint(weights)
+    plan = artifact.plan(variant.key)
+    steps = list(steps_in(plan.body))
+    arena, live = _arena(plan, artifact.where, sizes)
+    return Footprint(
+        weights,
+        arena,
+        live,
+        kernels=sum(isinstance(step, CallStep | LaunchStep) for step in steps),
+        host_steps=sum(isinstance(step, EvaluateStep) for step in steps),
+        copies=sum(isinstance(step, CopyStep) for step in steps),
+    )
+
+
+def _arena(plan: PlanRecord, where: str, sizes: Mapping[str, int]) -> tuple[int | None, int | None]:
+    memory = PlannedMemory(plan, where)
+    if not set(memory.symbols) <= sizes.keys():
+        return None, None
+    placement = memory.placement(sizes)
+    return placement.size, placement.live
+
+
+def _told(count: int) -> str:
+    return f"{count / 2**20:.1f} MiB" if count >= 2**20 else f"{count / 2**10:.1f} KiB"
