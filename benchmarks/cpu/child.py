@@ -20,12 +20,13 @@ from typing import Any, Final
 import argosy
 from argosy.artifact.plan import Block, EvaluateStep, IfBlock, LoopBlock, StraightBlock
 from argosy.profiling import perf
+from argosy.profiling.work import operations
 from argosy.runtime.planned_memory import PlannedMemory
 from argosy.targets.cpu.arch import native
 from argosy.verification.tolerance import Tolerance
 from benchmarks.cpu.cases import Case, Files, sizes, write
 from benchmarks.cpu.contenders import ENGINES, OURS, Contender, Feeds
-from benchmarks.cpu.work import operations, peak_meter
+from benchmarks.cpu.work import peak_meter
 
 __all__ = ["main"]
 

@@ -1,69 +1,20 @@
-"""How much arithmetic a model does, and how much this CPU could do at most."""
+"""How much arithmetic this CPU could do at most."""
 
 from __future__ import annotations
 
 import ctypes
-import math
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from argosy.ir.module import Instruction
-from argosy.ir.program import Program
-from argosy.ops.control import If, Loop, Scan
-from argosy.ops.convolution import Conv, ConvTranspose
-from argosy.ops.einsum import Einsum
-from argosy.ops.matmul import Dot
-from argosy.ops.recurrent import GATES, Recurrent
-from argosy.passes import NORMALISE
-from argosy.passes.manager import PassManager
 from argosy.targets.cpu.arch import CpuArch
 from argosy.toolchains.zig import Source, compile_objects, link
 
-__all__ = ["operations", "peak_meter"]
+__all__ = ["peak_meter"]
 
 _TURNS: Final = 40_000
 """Turns of the loop that a measurement of the peak makes: about half a millisecond."""
-
-
-def operations(program: Program) -> int | None:
-    """Multiplications and additions of products, convolutions and recurrences; None where sizes or ways are open."""
-    total = 0
-    for instruction in PassManager((NORMALISE,)).run(program.main).instructions:
-        if isinstance(instruction.op, If | Loop | Scan | Einsum):
-            return None
-        found = _operations(instruction)
-        if found is None:
-            return None
-        total += found
-    return total
-
-
-def _operations(instruction: Instruction) -> int | None:
-    op = instruction.op
-    if not isinstance(op, Conv | ConvTranspose | Dot | Recurrent):
-        return 0
-    shapes = [operand.shape if operand is not None else () for operand in instruction.operands]
-    made = instruction.result().shape
-    sizes: list[int] = []
-    for dim in (*shapes[0], *shapes[1], *made):
-        if not isinstance(dim, int):
-            return None
-        sizes.append(dim)
-    first, second = sizes[: len(shapes[0])], sizes[len(shapes[0]) : len(shapes[0]) + len(shapes[1])]
-    result = sizes[len(first) + len(second) :]
-    match op:
-        case Conv():
-            return 2 * math.prod(result) * math.prod(second[1:])
-        case ConvTranspose():
-            return 2 * math.prod(first) * math.prod(second[1:])
-        case Dot():
-            return 2 * math.prod(result) * first[-1]
-        case _:
-            directions, rows, width = second
-            hidden = rows // GATES[op.kind]
-            return 2 * first[0] * first[1] * directions * rows * (width + hidden)
 
 
 _LOOP: Final = """

@@ -12,10 +12,10 @@ import onnx
 import pytest
 
 import argosy
+from argosy.profiling.work import operations
 from benchmarks.cpu import __main__ as command
 from benchmarks.cpu import table
 from benchmarks.cpu.cases import Case, Files, bind, drop_last_softmax, sizes, write
-from benchmarks.cpu.work import operations
 from benchmarks.models import catalog
 
 

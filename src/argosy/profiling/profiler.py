@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from argosy.artifact.artifact import Artifact
-from argosy.errors import UsageError
+from argosy.compiler import load_onnx
+from argosy.errors import ModelError, UsageError
 from argosy.inputs import InputRequest, make_inputs
 from argosy.ir.dim import substitute
 from argosy.ir.formula import Formula
@@ -24,6 +25,7 @@ from argosy.profiling.footprint import footprint
 from argosy.profiling.report import InstructionTime, OpTime, Report, ShapeTime
 from argosy.profiling.spans import Span
 from argosy.profiling.times import Times
+from argosy.profiling.work import instruction_bytes, instruction_operations, least_seconds, operations_by_type
 from argosy.runtime.nodes import KernelCall
 from argosy.runtime.session import Session
 
@@ -78,6 +80,8 @@ def perf(
     sizes = _sizes(session, made.values)
     instructions = _instructions(watched, sizes)
     variant = session.choice(made.values)
+    emulated = session.device.startswith("emulated")  # by that clock, no device has a peak
+    work = _work(session.artifact, sizes)
     told = {name: f"{_told(value)}, {made.origins[name]}" for name, value in made.values.items()}
     return Report(
         variant.words,
@@ -90,6 +94,8 @@ def perf(
         _by_op(instructions),
         _by_shape(instructions),
         footprint(session.artifact, variant.variant, sizes),
+        sum(work.values()) if work else None,
+        least_seconds(work, variant.variant) if variant.variant and not emulated else None,
         compared=beside,
         spans=_spans(watched, sizes),
     )
@@ -178,9 +184,26 @@ def _instructions(
             seconds,
             seconds / whole,
             calls[instruction],
+            _times(instruction_operations(instruction, sizes), calls[instruction]),
+            _times(instruction_bytes(instruction, sizes), calls[instruction]),
         )
         for instruction, seconds in medians.items()
     )
+
+
+def _times(count: int | None, calls: int) -> int | None:
+    return None if count is None else count * calls
+
+
+def _work(artifact: Artifact, sizes: Mapping[str, int]) -> Mapping[str, int]:
+    """The operations of a run by element type; empty where they are not known."""
+    if artifact.is_slim:
+        return {}
+    try:
+        return operations_by_type(load_onnx(artifact.program(), dims=sizes)) or {}
+    except ModelError as error:  # a branch that these sizes never take
+        log.debug("operations are not known: %s", error)
+        return {}
 
 
 def _spans(watched: Sequence[Sequence[tuple[Instruction, float, float]]], sizes: Mapping[str, int]) -> tuple[Span, ...]:

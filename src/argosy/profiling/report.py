@@ -27,7 +27,8 @@ class InstructionTime:
     """One instruction: the median of its seconds in a run, and their share of all instructions'.
 
     `operands` and `type` are what it reads and gives, with the sizes of the run. `calls` is how often a run executes
-    it, more than once inside a loop.
+    it, more than once inside a loop. `operations` and `bytes` are those of a run, as `work` counts them; None
+    where they are not known, as of kernels: a plan tells the buffers of those alone.
     """
 
     node: str
@@ -37,6 +38,14 @@ class InstructionTime:
     seconds: float
     share: float
     calls: int
+    operations: int | None = None
+    bytes: int | None = None
+
+    @property
+    def rates(self) -> dict[str, float | None]:
+        """Billions of operations and of bytes a second."""
+        pairs = (("gflops", self.operations), ("gbytes", self.bytes))
+        return {name: None if not count or not self.seconds else count / self.seconds / 1e9 for name, count in pairs}
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +88,10 @@ class Report:
     ops: tuple[OpTime, ...]
     shapes: tuple[ShapeTime, ...]
     footprint: Footprint
+    operations: int | None
+    """Multiplications and additions of its products, convolutions and recurrences; None where they are not known."""
+    least: tuple[float, str] | None
+    """Seconds that they take at the peaks of the arch's row, and the row's product."""
     compared: tuple[Compared, ...] = ()
     """What was measured in turn with `times`."""
     spans: tuple[Span, ...] = ()
@@ -89,11 +102,28 @@ class Report:
         """The sum over all instructions."""
         return math.fsum(entry.seconds for entry in self.instructions)
 
+    @property
+    def gflops(self) -> float | None:
+        """Billions of the model's operations in a second of the median run."""
+        return self.operations / self.times.median / 1e9 if self.operations and self.times.median else None
+
+    @property
+    def peak_share(self) -> float | None:
+        """The time at the peaks of the arch's row as a share of the median run."""
+        return self.least[0] / self.times.median if self.least and self.times.median else None
+
     def to_json(self) -> dict[str, Any]:
         """Plain data."""
         told = dataclasses.asdict(dataclasses.replace(self, spans=()))
         del told["spans"]
-        return {**told, "instruction_seconds": self.instruction_seconds}
+        for entry, instruction in zip(told["instructions"], self.instructions, strict=True):
+            entry.update(instruction.rates)
+        return {
+            **told,
+            "instruction_seconds": self.instruction_seconds,
+            "gflops": self.gflops,
+            "peak_share": self.peak_share,
+        }
 
     def to_trace(self) -> dict[str, Any]:
         """The observed runs in the Trace Event Format, which Perfetto and chrome://tracing open."""
@@ -103,7 +133,7 @@ class Report:
         """A line for each instruction, in the order of execution."""
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(("node", "op", "operands", "type", "seconds", "share", "calls"))
+        writer.writerow(("node", "op", "operands", "type", "seconds", "share", "calls", "operations", "bytes"))
         writer.writerows(
             (
                 entry.node,
@@ -113,10 +143,20 @@ class Report:
                 f"{entry.seconds:.9f}",
                 f"{entry.share:.6f}",
                 entry.calls,
+                entry.operations,
+                entry.bytes,
             )
             for entry in self.instructions
         )
         return text.getvalue()
+
+    def _work(self) -> list[str]:
+        if self.operations is None or self.gflops is None:
+            return []
+        line = f"  {self.operations / 1e9:.3g} GFLOP in products and convolutions  {self.gflops:.1f} GFLOP/s"
+        if self.least is not None and self.peak_share is not None:
+            line += f"  {self.peak_share:.1%} of the peak of {self.least[1]}"
+        return [line]
 
     def _compared(self) -> list[str]:
         if not self.compared:
@@ -137,6 +177,7 @@ class Report:
             "  " + "  ".join(f"{name} {_ms(value)}" for name, value in times.columns()),
             f"  quartiles {times.spread:.1%} of the median apart  throughput {times.throughput:.1f} runs/s",
             f"  {self.footprint}",
+            *self._work(),
             *self._compared(),
             f"by op, median of {self.observed} observed runs",
         ]
@@ -151,7 +192,7 @@ class Report:
         more = len(self.instructions) - len(slowest)
         lines.append(f"by instruction, slowest first{f' ({more} more in --json and --csv)' if more else ''}")
         lines += [
-            f"  {entry.share:6.1%}  {_ms(entry.seconds):>11}  {entry.op}  {entry.node}  {entry.type}"
+            f"  {entry.share:6.1%}  {_ms(entry.seconds):>11}  {entry.op}  {entry.node}  {entry.type}{_rates(entry)}"
             for entry in slowest
         ]
         apart = times.median - self.instruction_seconds
@@ -159,6 +200,11 @@ class Report:
         if apart < 0:
             lines[-1] = f"sum of instructions {_ms(self.instruction_seconds)}, {_ms(-apart)} more than the median run"
         return "\n".join(lines)
+
+
+def _rates(entry: InstructionTime) -> str:
+    units = {"gflops": "GFLOP/s", "gbytes": "GB/s"}
+    return "".join(f"  {rate:.1f} {units[name]}" for name, rate in entry.rates.items() if rate is not None)
 
 
 def _ms(seconds: float) -> str:

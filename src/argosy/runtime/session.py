@@ -107,6 +107,11 @@ class Session:
         return self._artifact
 
     @property
+    def device(self) -> str:
+        """The device that was asked for, or an empty string."""
+        return self._device
+
+    @property
     def threads(self) -> int:
         """Threads of one run on the CPU."""
         return self._threads or physical_cores()
