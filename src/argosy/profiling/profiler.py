@@ -22,6 +22,7 @@ from argosy.ir.types import TensorType, Type
 from argosy.options import Dimensions, DimValue
 from argosy.profiling.comparing import Rival, compared, make_rivals
 from argosy.profiling.footprint import footprint
+from argosy.profiling.launches import by_device, device_times
 from argosy.profiling.report import InstructionTime, OpTime, Report, ShapeTime
 from argosy.profiling.spans import Span
 from argosy.profiling.times import Times
@@ -80,6 +81,9 @@ def perf(
     sizes = _sizes(session, made.values)
     instructions = _instructions(watched, sizes)
     variant = session.choice(made.values)
+    launched = device_times(session, variant.variant, made.values)
+    if launched is not None:
+        instructions = by_device(instructions, launched)
     emulated = session.device.startswith("emulated")  # by that clock, no device has a peak
     work = _work(session.artifact, sizes)
     told = {name: f"{_told(value)}, {made.origins[name]}" for name, value in made.values.items()}
@@ -96,6 +100,7 @@ def perf(
         footprint(session.artifact, variant.variant, sizes),
         sum(work.values()) if work else None,
         least_seconds(work, variant.variant) if variant.variant and not emulated else None,
+        device_seconds=launched.seconds if launched is not None else None,
         compared=beside,
         spans=_spans(watched, sizes),
     )

@@ -92,6 +92,8 @@ class Report:
     """Multiplications and additions of its products, convolutions and recurrences; None where they are not known."""
     least: tuple[float, str] | None
     """Seconds that they take at the peaks of the arch's row, and the row's product."""
+    device_seconds: float | None = None
+    """Launches of a run on a GPU as one graph, by its clock, without copies; then instructions are timed by it too."""
     compared: tuple[Compared, ...] = ()
     """What was measured in turn with `times`."""
     spans: tuple[Span, ...] = ()
@@ -121,6 +123,7 @@ class Report:
         return {
             **told,
             "instruction_seconds": self.instruction_seconds,
+            "overhead": self.overhead,
             "gflops": self.gflops,
             "peak_share": self.peak_share,
         }
@@ -150,6 +153,17 @@ class Report:
         )
         return text.getvalue()
 
+    @property
+    def overhead(self) -> float | None:
+        """What the median run takes beside its launches: copies, starting them, the host."""
+        return None if self.device_seconds is None else self.times.median - self.device_seconds
+
+    def _device(self) -> list[str]:
+        if self.device_seconds is None or self.overhead is None:
+            return []
+        graph, rest = _ms(self.device_seconds), _ms(self.overhead)
+        return [f"  launches {graph} as one graph by the device's clock  beside them {rest}: copies, starts, the host"]
+
     def _work(self) -> list[str]:
         if self.operations is None or self.gflops is None:
             return []
@@ -177,9 +191,12 @@ class Report:
             "  " + "  ".join(f"{name} {_ms(value)}" for name, value in times.columns()),
             f"  quartiles {times.spread:.1%} of the median apart  throughput {times.throughput:.1f} runs/s",
             f"  {self.footprint}",
+            *self._device(),
             *self._work(),
             *self._compared(),
-            f"by op, median of {self.observed} observed runs",
+            "by op, each launch alone by the device's clock"
+            if self.device_seconds is not None
+            else f"by op, median of {self.observed} observed runs",
         ]
         lines += [f"  {entry.share:6.1%}  {_ms(entry.seconds):>11}  {entry.count:5} x {entry.op}" for entry in self.ops]
         lines.append("by op and shape, slowest first")

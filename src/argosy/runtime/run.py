@@ -37,7 +37,7 @@ from argosy.runtime.layout import Code, Frame, chunk_number, write_block
 from argosy.runtime.memory import Bytes, MemoryPool, address_of
 from argosy.runtime.nodes import Branch, Call, Calls, Evaluation, Launches, Loop, Node
 
-__all__ = ["Run", "fault_in"]
+__all__ = ["Run", "Written", "fault_in"]
 
 
 def fault_in(
@@ -59,7 +59,7 @@ def _told(buffer: Buffer, symbols: Mapping[str, int]) -> str:
     return str(map_dims(kind, lambda dim: dims.substitute(dim, symbols)))
 
 
-class _Written(Sequence[Any]):
+class Written(Sequence[Any]):
     """What a call wrote, copied when it is asked for: who only watches the clock pays nothing."""
 
     def __init__(self, run: Run, numbers: Sequence[int]) -> None:
@@ -241,7 +241,7 @@ class Run:
                 record = self._call_now((call,))
             record.step = index
             self._check(node, record)
-            observe(call.instruction, _Written(self, call.step.writes))
+            observe(call.instruction, Written(self, call.step.writes))
 
     def written(self, number: int) -> Any:
         """What a kernel wrote, as far as it is a dense tensor; None elsewhere."""

@@ -11,7 +11,7 @@ import pytest
 
 from argosy.artifact.plan import StraightBlock
 from argosy.errors import DeviceError, UsageError
-from argosy.profiling import launch_times
+from argosy.profiling import launch_times, perf
 from argosy.runtime.gpu.faults import FaultWords
 from argosy.runtime.session import Session
 from tests.runtime.gpu.fakes import KINDS, Fake, artifact, faked, given, launch, numbers, plan, planned
@@ -43,6 +43,48 @@ def test_each_launch_is_timed_and_named(fake: Fake) -> None:
     del session
     gc.collect()
     assert not fake.alive
+
+
+def test_perf_times_launches_by_the_clock_of_the_device(fake: Fake) -> None:
+    session = Session(artifact(RECORD, fake.kind))
+    inputs = {"a": numbers(4, 8), "b": numbers(4, 8)}
+    report = perf(session, inputs=inputs, iterations=3)
+    assert report.device_seconds == pytest.approx(2e-6)
+    assert report.overhead == pytest.approx(report.times.median - 2e-6)
+    assert [(each.op, each.node, each.share) for each in report.instructions] == [
+        ("add", "node add", 0.5),
+        ("scale", "node scale", 0.5),
+    ]
+    assert [each.seconds for each in report.instructions] == pytest.approx([2e-6 / 20] * 2)
+    assert report.ops[0].seconds == pytest.approx(2e-6 / 20)
+    assert "by the device's clock" in str(report)
+    assert report.footprint.kernels == 2
+    del session
+    gc.collect()
+    assert not fake.alive
+
+
+def test_perf_times_by_the_host_where_the_host_takes_part(fake: Fake) -> None:
+    record = plan({"a": 0, "b": 1}, {"y": 3}, BUFFERS, [StraightBlock((ADD,)), StraightBlock((SCALE,))])
+    report = perf(Session(artifact(record, fake.kind)), inputs={"a": numbers(4, 8), "b": numbers(4, 8)}, iterations=3)
+    assert report.device_seconds is report.overhead is None
+    assert [each.node for each in report.instructions] == ["node add", "node scale"]
+    assert "observed runs" in str(report)
+
+
+def test_who_watches_the_clock_alone_copies_nothing_back(fake: Fake) -> None:
+    session = Session(artifact(RECORD, fake.kind))
+    inputs = {"a": numbers(4, 8), "b": numbers(4, 8)}
+    session.observe(inputs, lambda *_: None)
+    begin = fake.library.fake_calls()
+    session.observe(inputs, lambda *_: None)
+    watched = fake.library.fake_calls() - begin
+    seen = {}
+    begin = fake.library.fake_calls()
+    session.observe(inputs, lambda instruction, results: seen.update({instruction.source: results[0]}))
+    assert fake.library.fake_calls() - begin > watched
+    np.testing.assert_array_equal(seen["node add"], numbers(4, 8) * 2)
+    np.testing.assert_array_equal(seen["node scale"], numbers(4, 8) * 6)
 
 
 def test_a_failure_leaves_nothing(fake: Fake) -> None:

@@ -21,7 +21,7 @@ from argosy.runtime.gpu.layout import DeviceFrame, DeviceHoldings, bind_launch
 from argosy.runtime.gpu.results import ResultMemory
 from argosy.runtime.gpu.whole import run_whole, whole_graph
 from argosy.runtime.nodes import Launches, Node
-from argosy.runtime.run import Run, fault_in
+from argosy.runtime.run import Run, Written, fault_in
 
 __all__ = ["DeviceRun"]
 
@@ -191,7 +191,7 @@ class DeviceRun(Run):
             for launch in node.launches:
                 self._now([launch.step])
                 self._device_frame.device.synchronize(self._device_frame.stream)
-                self._observe(launch.instruction, [self.written(number) for number in launch.step.writes])
+                self._observe(launch.instruction, Written(self, launch.step.writes))
         elif node.number is not None:
             self._device_frame.launch(node.number, steps)
         else:
