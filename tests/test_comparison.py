@@ -133,3 +133,11 @@ def test_the_ends_of_float32_are_compared_without_overflow() -> None:
     assert "elements differ" in mismatch(end, -end)
     assert "elements differ" in mismatch(np.array(1 + 2j), np.array(1 - 2j))
     assert mismatch(np.array([1 + 2j], np.complex64), np.array([1 + 2j], np.complex64)) == ""
+
+
+@pytest.mark.parametrize(("precision", "share"), [("fp32", 1e-3), ("fp16", 1e-2), ("bf16", 5e-2)])
+def test_the_precision_of_the_code_widens_the_rule(precision: str, share: float) -> None:
+    expected = np.array([1.0, 8.0], np.float32)
+    for factor, agrees in ((0.9, True), (1.1, False)):
+        found = expected + np.float32(8 * share * factor) * np.array([1, 0], np.float32)
+        assert (compare({"y": expected}, {"y": found}, Agree(precision=precision)) == ()) == agrees

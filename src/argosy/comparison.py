@@ -16,8 +16,9 @@ import numpy as np
 
 from argosy.errors import ModelError
 from argosy.ir.dtype import STRING, Array, DType, dtype_of
+from argosy.ir.program import Program
 
-__all__ = ["Agree", "AllClose", "Mismatch", "Rule", "compare"]
+__all__ = ["Agree", "AllClose", "Mismatch", "Rule", "compare", "is_quantised"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,8 @@ class Rule(Protocol):
 # Share of the largest expected magnitude by which an element may be off.
 _SHARE: Final = {"float16": 1e-2, "bfloat16": 5e-2}
 _SHARE_WIDE: Final = 1e-3
+# What the precision of the code allows where the outputs themselves are wider.
+_PRECISION: Final = {"fp16": _SHARE["float16"], "bf16": _SHARE["bfloat16"]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,14 +60,16 @@ class Agree:
     """Within a share of the output's largest expected magnitude: 1e-3 in fp32 and wider, 1e-2 in fp16, 5e-2 in bf16.
 
     `quantised` is for models with quantised ops: 5e-2 for every float, and integers may differ by one unit.
-    Types shorter than 16 bits may be off by one step at the largest magnitude.
+    Types shorter than 16 bits may be off by one step at the largest magnitude. `precision` is that of the code, which
+    may compute in a shorter type than it gives: fp32, fp16 or bf16.
     """
 
     quantised: bool = False
+    precision: str = "fp32"
 
     def allowed(self, expected: Array, dtype: DType) -> Array:
         """A share of the largest finite magnitude."""
-        share = _SHARE.get(dtype.name, _SHARE_WIDE)
+        share = max(_SHARE.get(dtype.name, _SHARE_WIDE), _PRECISION.get(self.precision, 0.0))
         if self.quantised:
             share = max(share, 5e-2)
         if dtype.is_float and dtype.bits < 16:
@@ -96,6 +101,11 @@ class AllClose:
     def allowed_integer(self, expected: Array, dtype: DType) -> int:
         """Nothing."""
         return 0
+
+
+def is_quantised(program: Program) -> bool:
+    """Whether a program has quantised ops, for `Agree`."""
+    return any("quantize" in instruction.op.name for instruction in program.main.walk())
 
 
 def compare(expected: Mapping[str, Any], found: Any, rule: Rule) -> tuple[Mismatch, ...]:

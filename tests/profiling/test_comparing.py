@@ -116,3 +116,16 @@ def test_another_interface_and_another_file_are_refused(session: argosy.Session,
     pytest.importorskip("onnxruntime")
     with pytest.raises(EnvironmentError_, match="ONNX Runtime can't run the model"):
         argosy.perf(session, iterations=1, dims={"N": 1}, compare=[f"onnxruntime={tmp_path / 'absent.onnx'}"])
+
+
+def test_code_of_a_shorter_precision_agrees_by_the_rule_for_it(session: argosy.Session, model: Path) -> None:
+    class Rounded(argosy.Session):
+        def run(self, *arguments: Any, **more: Any) -> dict[str, Any]:
+            return {"y": super().run(*arguments, **more)["y"] * np.float32(1.005)}
+
+    told = []
+    for precision in ("fp32", "fp16"):
+        rounded = Rounded(argosy.compile(model, targets=["ref"], precision=precision))
+        told.append(argosy.perf(session, iterations=1, dims={"N": 2}, compare=[rounded]).compared[0].differs)
+    assert told[0].startswith("y: ")
+    assert not told[1]

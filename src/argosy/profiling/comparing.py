@@ -7,10 +7,10 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from argosy.artifact.artifact import Artifact
-from argosy.comparison import Agree, compare
+from argosy.comparison import Agree, compare, is_quantised
 from argosy.errors import UsageError
 from argosy.profiling.peers import PEERS, Peer, make_peer
 from argosy.profiling.times import Times
@@ -23,11 +23,15 @@ Rival: TypeAlias = Session | Artifact | str | os.PathLike[str]
 """What may be compared with: an artifact or its path, a session, or an engine with the model, `onnxruntime=m.onnx`."""
 
 
+_PRECISIONS: Final = ("fp32", "fp16", "bf16")
+"""What code computes in, the most exact first."""
+
+
 @dataclass(frozen=True, slots=True)
 class Compared:
     """Another's runs of the same inputs, in turn with ours. `ratio` is its median over ours: above 1, ours is faster.
 
-    `differs` is where its outputs are not ours by the project's rule for fp32, or empty.
+    `differs` is where its outputs are not ours by the project's rule for the shorter precision of the two, or empty.
     """
 
     name: str
@@ -43,7 +47,7 @@ def make_rivals(
     open_artifact: Callable[[Artifact | str | os.PathLike[str]], Session],
 ) -> tuple[Peer, ...]:
     """Every rival, ready to run `values`. Raises UsageError for what is not known, and other inputs or outputs."""
-    precision = str(session.artifact.manifest.options.get("precision", "fp32"))
+    precision = _precision(session)
     found = []
     for rival in rivals:
         if isinstance(rival, str) and (rival.partition("=")[0] in (*PEERS, "torch")):
@@ -73,17 +77,30 @@ def _ours(name: str, other: Session, session: Session, values: Mapping[str, Any]
                 hint="compare artifacts of one model",
             )
     outputs = list(session.outputs)
-    return Peer(f"{name}: {other.variant}", lambda: other.run(values), lambda: other.run(values, outputs))
+    return Peer(
+        f"{name}: {other.variant}", lambda: other.run(values), lambda: other.run(values, outputs), _precision(other)
+    )
+
+
+def _precision(session: Session) -> str:
+    return str(session.artifact.manifest.options.get("precision", "fp32"))
 
 
 def compared(
-    rivals: Sequence[Peer], seconds: Sequence[Sequence[float]], ours: Sequence[float], expected: Mapping[str, Any]
+    rivals: Sequence[Peer],
+    seconds: Sequence[Sequence[float]],
+    ours: Sequence[float],
+    session: Session,
+    values: Mapping[str, Any],
 ) -> tuple[Compared, ...]:
-    """The figures of `rivals` from the `seconds` of each; `expected` are our outputs."""
+    """The figures of `rivals` from the `seconds` of each, and of `ours`; their outputs for `values` beside ours."""
+    expected = session.run(values)
+    quantised = not session.artifact.is_slim and is_quantised(session.artifact.program())
     base = statistics.median(ours)
     found = []
     for rival, spent in zip(rivals, seconds, strict=True):
-        mismatches = compare(expected, rival.results(), Agree())
+        precision = max(_precision(session), rival.precision, key=_PRECISIONS.index)
+        mismatches = compare(expected, rival.results(), Agree(quantised, precision))
         differs = str(mismatches[0]) if mismatches else ""
         found.append(Compared(rival.name, Times.of(spent), statistics.median(spent) / base if base else 0.0, differs))
     return tuple(found)

@@ -21,6 +21,7 @@ class Peer:
     name: str
     run: Callable[[], object]
     results: Callable[[], dict[str, Any]]
+    precision: str = "fp32"
 
 
 def onnxruntime_peer(
@@ -107,7 +108,7 @@ def openvino_peer(
         return dict(zip(outputs, made, strict=True))
 
     version = openvino.__version__.partition("-")[0]
-    return Peer(f"openvino {version}, CPU", lambda: request.infer(share_outputs=True), results)
+    return Peer(f"openvino {version}, CPU", lambda: request.infer(share_outputs=True), results, precision)
 
 
 PEERS: Final[Mapping[str, Callable[..., Peer]]] = {"onnxruntime": onnxruntime_peer, "openvino": openvino_peer}

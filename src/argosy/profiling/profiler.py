@@ -75,7 +75,7 @@ def perf(
         for contender in contenders:
             contender()
     seconds, *others = _rounds(contenders, iterations, clock)
-    beside = compared(rivals, others, seconds, session.run(made.values)) if rivals else ()
+    beside = compared(rivals, others, seconds, session, made.values) if rivals else ()
     observed = min(len(seconds), _OBSERVED)
     watched = _observed_runs(session, made.values, observed, clock)
     sizes = _sizes(session, made.values)

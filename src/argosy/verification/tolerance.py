@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -15,24 +15,6 @@ from argosy.ir.dtype import Array, DType
 from argosy.verification.measure import measure
 
 __all__ = ["Tolerance", "spacing"]
-
-# What the precision of the code allows of the largest magnitude, where the outputs themselves are fp32.
-_SHARE: Final = {"fp32": 0.0, "fp16": 1e-2, "bf16": 5e-2}
-
-
-@dataclass(frozen=True, slots=True)
-class _AtLeast:
-    """`Agree`, with at least `share` of the largest magnitude: the code computes in a shorter type than it gives."""
-
-    rule: Agree
-    share: float
-
-    def allowed(self, expected: Array, dtype: DType) -> Array:
-        finite = np.abs(expected[np.isfinite(expected)])
-        return np.maximum(self.rule.allowed(expected, dtype), self.share * float(finite.max(initial=0.0)))
-
-    def allowed_integer(self, expected: Array, dtype: DType) -> int:
-        return self.rule.allowed_integer(expected, dtype)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,9 +94,7 @@ class Tolerance:
 
     def _rules(self) -> list[Rule]:
         if not self.given:
-            rule = Agree(self.quantised)
-            share = _SHARE.get(self.precision, 0.0)
-            return [_AtLeast(rule, share) if share else rule]
+            return [Agree(self.quantised, self.precision)]
         rules: list[Rule] = []
         if self.atol is not None or self.rtol is not None:
             rules.append(_Within(self.atol or 0.0, self.rtol or 0.0))

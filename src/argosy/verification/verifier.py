@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from argosy.artifact.artifact import Artifact
+from argosy.comparison import is_quantised
 from argosy.compiler import compile_program, load_onnx, resolve_targets
 from argosy.errors import ArtifactError, UsageError
 from argosy.inputs import InputRequest, Inputs, make_inputs
@@ -68,7 +69,7 @@ def verify(
     allowed = tolerance or Tolerance()
     if not allowed.given:
         precision = str(artifact.manifest.options.get("precision", "fp32"))
-        allowed = Tolerance(quantised=_is_quantised(program), precision=precision)
+        allowed = Tolerance(quantised=is_quantised(program), precision=precision)
     run = _Verification(program, session, reference, allowed).run
     return run(inputs, wanted, cases, per_instruction=per_instruction)
 
@@ -162,10 +163,6 @@ def _told(value: Any) -> str:
     if isinstance(value, (list, dict)):
         return f"{type(value).__name__} of {len(value)}"
     return f"{value.dtype}{list(value.shape)}"
-
-
-def _is_quantised(program: Program) -> bool:
-    return any("quantize" in instruction.op.name for instruction in program.main.walk())
 
 
 def _check_same_model(program: Program, artifact: Artifact, *, bound: bool) -> None:
