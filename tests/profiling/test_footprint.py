@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 from pathlib import Path
 
 import onnx
@@ -74,3 +75,12 @@ def test_equal_ops_on_equal_shapes_are_one_group(tmp_path: Path) -> None:
     assert groups["transpose", "float32[5, 3]", "float32[3, 5]"].count == 1
     assert sum(entry.share for entry in report.shapes) == pytest.approx(1)
     assert [entry.seconds for entry in report.shapes] == sorted((e.seconds for e in report.shapes), reverse=True)
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="the system tells no peak")
+def test_the_peak_lies_between_what_is_held_and_what_the_kernel_counted(model: Path) -> None:
+    held = int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+    report = argosy.perf(argosy.compile(model, targets=["ref"]), iterations=1, dims={"N": 2})
+    assert report.peak_memory is not None
+    assert 0.9 * held <= report.peak_memory <= 1.1 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    assert "process at most " in str(report)

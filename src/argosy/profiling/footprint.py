@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from argosy.artifact.artifact import Artifact
 from argosy.artifact.manifest import VariantRecord
 from argosy.artifact.plan import CallStep, CopyStep, EvaluateStep, LaunchStep, PlanRecord, steps_in
 from argosy.runtime.planned_memory import PlannedMemory
 
-__all__ = ["Footprint", "footprint"]
+__all__ = ["Footprint", "footprint", "peak_memory", "size_words"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +31,9 @@ class Footprint:
     copies: int | None = None
 
     def __str__(self) -> str:
-        parts = [f"weights {_told(self.weights)}"]
+        parts = [f"weights {size_words(self.weights)}"]
         if self.arena is not None and self.live is not None:
-            parts.append(f"arena {_told(self.arena)}, {_told(self.live)} of it live at once")
+            parts.append(f"arena {size_words(self.arena)}, {size_words(self.live)} of it live at once")
         if self.kernels is not None:
             parts.append(f"{self.kernels} kernels, {self.host_steps} host steps, {self.copies} copies")
         return "  ".join(parts)
@@ -56,6 +57,19 @@ def footprint(artifact: Artifact, variant: VariantRecord | None, sizes: Mapping[
     )
 
 
+def peak_memory() -> int | None:
+    """The most bytes that this process has had in memory, also before the runs; None where the system doesn't say.
+
+    Source: VmHWM of proc(5), which unlike getrusage(2) does not count what the process was before an exec.
+    """
+    try:
+        lines = Path("/proc/self/status").read_text(encoding="ascii", errors="replace").splitlines()
+    except OSError:
+        return None
+    found = [line.split()[1] for line in lines if line.startswith("VmHWM:")]
+    return int(found[0]) * 1024 if found else None
+
+
 def _arena(plan: PlanRecord, where: str, sizes: Mapping[str, int]) -> tuple[int | None, int | None]:
     memory = PlannedMemory(plan, where)
     if not set(memory.symbols) <= sizes.keys():
@@ -64,5 +78,6 @@ def _arena(plan: PlanRecord, where: str, sizes: Mapping[str, int]) -> tuple[int 
     return placement.size, placement.live
 
 
-def _told(count: int) -> str:
+def size_words(count: int) -> str:
+    """A number of bytes for people."""
     return f"{count / 2**20:.1f} MiB" if count >= 2**20 else f"{count / 2**10:.1f} KiB"

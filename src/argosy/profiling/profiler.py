@@ -21,7 +21,7 @@ from argosy.ir.op import Env
 from argosy.ir.types import TensorType, Type
 from argosy.options import Dimensions, DimValue
 from argosy.profiling.comparing import Rival, compared, make_rivals
-from argosy.profiling.footprint import footprint
+from argosy.profiling.footprint import footprint, peak_memory
 from argosy.profiling.launches import by_device, device_times
 from argosy.profiling.report import InstructionTime, OpTime, Report, ShapeTime
 from argosy.profiling.spans import Span
@@ -76,6 +76,7 @@ def perf(
             contender()
     seconds, *others = _rounds(contenders, iterations, clock)
     beside = compared(rivals, others, seconds, session, made.values) if rivals else ()
+    peak = peak_memory()  # before what follows here, which a run doesn't need
     observed = min(len(seconds), _OBSERVED)
     watched = _observed_runs(session, made.values, observed, clock)
     sizes = _sizes(session, made.values)
@@ -100,6 +101,7 @@ def perf(
         footprint(session.artifact, variant.variant, sizes),
         sum(work.values()) if work else None,
         least_seconds(work, variant.variant) if variant.variant and not emulated else None,
+        peak_memory=peak,
         device_seconds=launched.seconds if launched is not None else None,
         compared=beside,
         spans=_spans(watched, sizes),

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from argosy.profiling.comparing import Compared
-from argosy.profiling.footprint import Footprint
+from argosy.profiling.footprint import Footprint, size_words
 from argosy.profiling.spans import Span, trace
 from argosy.profiling.times import Times
 
@@ -92,6 +92,8 @@ class Report:
     """Multiplications and additions of its products, convolutions and recurrences; None where they are not known."""
     least: tuple[float, str] | None
     """Seconds that they take at the peaks of the arch's row, and the row's product."""
+    peak_memory: int | None = None
+    """Bytes: the most that the process has had in memory, the compiler's with it where it compiled."""
     device_seconds: float | None = None
     """Launches of a run on a GPU as one graph, by its clock, without copies; then instructions are timed by it too."""
     compared: tuple[Compared, ...] = ()
@@ -164,6 +166,9 @@ class Report:
         graph, rest = _ms(self.device_seconds), _ms(self.overhead)
         return [f"  launches {graph} as one graph by the device's clock  beside them {rest}: copies, starts, the host"]
 
+    def _peak(self) -> str:
+        return "" if self.peak_memory is None else f"  process at most {size_words(self.peak_memory)}"
+
     def _work(self) -> list[str]:
         if self.operations is None or self.gflops is None:
             return []
@@ -190,7 +195,7 @@ class Report:
             f"end to end, {times.count} runs after {self.warmup + 1} to warm up (the first took {_ms(self.first)})",
             "  " + "  ".join(f"{name} {_ms(value)}" for name, value in times.columns()),
             f"  quartiles {times.spread:.1%} of the median apart  throughput {times.throughput:.1f} runs/s",
-            f"  {self.footprint}",
+            f"  {self.footprint}{self._peak()}",
             *self._device(),
             *self._work(),
             *self._compared(),
