@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import argosy
-from argosy.errors import UsageError
+from argosy.errors import ArtifactError, UsageError
 from argosy.ops.matmul import Dot
 from argosy.profiling import Times
 from argosy.profiling.profiler import MAX_ITERATIONS
@@ -104,3 +104,16 @@ def assert_is_trace(trace: Any) -> None:
         assert event["dur"] >= 0
         assert event["ts"] >= ends.get(track, 0.0), "events of one track don't overlap here"
         ends[track] = event["ts"] + event["dur"]
+
+
+def test_operations_are_left_out_where_weights_of_the_program_are_missing(
+    session: argosy.Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A variant may need fewer weights than the program, and only those be supplied."""
+    assert argosy.perf(session, iterations=1, dims={"N": 1}).operations
+
+    def missing(_: argosy.Artifact) -> Any:
+        raise ArtifactError("the weight is omitted and not in the weights supplied")
+
+    monkeypatch.setattr(argosy.Artifact, "program", missing)
+    assert argosy.perf(session, iterations=1, dims={"N": 1}).operations is None

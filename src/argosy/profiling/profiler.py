@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias
 
 from argosy.artifact.artifact import Artifact
 from argosy.compiler import load_onnx
-from argosy.errors import ModelError, UsageError
+from argosy.errors import ArtifactError, ModelError, UsageError
 from argosy.inputs import InputRequest, make_inputs
 from argosy.ir.dim import substitute
 from argosy.ir.formula import Formula
@@ -208,7 +208,7 @@ def _work(artifact: Artifact, sizes: Mapping[str, int]) -> Mapping[str, int]:
         return {}
     try:
         return operations_by_type(load_onnx(artifact.program(), dims=sizes)) or {}
-    except ModelError as error:  # a branch that these sizes never take
+    except (ModelError, ArtifactError) as error:  # a branch that these sizes never take; weights that are not there
         log.debug("operations are not known: %s", error)
         return {}
 
