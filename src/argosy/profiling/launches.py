@@ -20,24 +20,24 @@ __all__ = ["by_device", "device_times", "launch_times"]
 log = logging.getLogger("argosy.perf")
 
 
-def launch_times(session: Session, inputs: Mapping[str, Any], *, replays: int = 30) -> RunTimes:
-    """Seconds of a run's launches as one graph, and of each alone with its kernel, grid and nodes.
+def launch_times(session: Session, inputs: Mapping[str, Any], *, replays: int = 30, in_run: bool = False) -> RunTimes:
+    """Seconds of a run's launches as one graph, and of each with its kernel, grid and nodes.
 
-    Medians of `replays`, without the copies of inputs and results. Raises DeviceError where no GPU runs, UsageError
+    Each is timed alone, or with `in_run` by what the run is longer by for it. Medians of `replays`, without the copies of inputs and results. Raises DeviceError where no GPU runs, UsageError
     where the launches depend on what a run computes or the host takes part.
     """
     with session.fixed_launches(inputs) as launches:
-        return launches.times(replays)
+        return launches.times(replays, in_run=in_run)
 
 
 def device_times(session: Session, variant: VariantRecord | None, inputs: Mapping[str, Any]) -> RunTimes | None:
-    """`launch_times`, or None: not on a GPU, or the host takes part in the run."""
+    """`launch_times` of each in the run, or None: not on a GPU, or the host takes part in the run."""
     if variant is None or session.device.startswith("emulated"):
         return None
     if not any(isinstance(step, LaunchStep) for step in steps_in(session.artifact.plan(variant.key).body)):
         return None
     try:
-        return launch_times(session, inputs)
+        return launch_times(session, inputs, in_run=True)
     except UsageError as error:
         log.info("instructions are timed by the host: %s", error)
         return None

@@ -199,7 +199,7 @@ class Report:
             *self._device(),
             *self._work(),
             *self._compared(),
-            "by op, each launch alone by the device's clock"
+            "by op, what the run is longer by for each launch, by the device's clock"
             if self.device_seconds is not None
             else f"by op, median of {self.observed} observed runs",
         ]

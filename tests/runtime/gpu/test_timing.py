@@ -12,6 +12,7 @@ import pytest
 from argosy.artifact.plan import StraightBlock
 from argosy.errors import DeviceError, UsageError
 from argosy.profiling import launch_times, perf
+from argosy.runtime.gpu import timing
 from argosy.runtime.gpu.faults import FaultWords
 from argosy.runtime.session import Session
 from tests.runtime.gpu.fakes import KINDS, Fake, artifact, faked, given, launch, numbers, plan, planned
@@ -45,6 +46,19 @@ def test_each_launch_is_timed_and_named(fake: Fake) -> None:
     assert not fake.alive
 
 
+def test_launches_in_a_run_are_what_it_is_longer_by(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs to behind the first, second and third launch take 10, 9 and 14 us, 20 of the first alone 140."""
+    steps = (ADD, SCALE, launch("scale", [3], [2], [32, 3], grid=(2, 1, 1)))
+    record = plan({"a": 0, "b": 1}, {"y": 3}, BUFFERS, [StraightBlock(steps)])
+    told = {1: 10e-6, 2: 9e-6, 3: 14e-6, 20: 140e-6}
+    monkeypatch.setattr(timing, "_seconds", lambda _frame, bound, _replays: told[len(bound)])
+    session = Session(artifact(record, fake.kind))
+    times = launch_times(session, {"a": numbers(4, 8), "b": numbers(4, 8)}, in_run=True)
+    assert times.seconds == 14e-6
+    # 3 us are what a graph takes to start; the clock put the second launch's end before the first one's.
+    assert [each.seconds for each in times.launches] == pytest.approx([7e-6, 0, 4e-6])
+
+
 def test_perf_times_launches_by_the_clock_of_the_device(fake: Fake) -> None:
     session = Session(artifact(RECORD, fake.kind))
     inputs = {"a": numbers(4, 8), "b": numbers(4, 8)}
@@ -52,10 +66,10 @@ def test_perf_times_launches_by_the_clock_of_the_device(fake: Fake) -> None:
     assert report.device_seconds == pytest.approx(2e-6)
     assert report.overhead == pytest.approx(report.times.median - 2e-6)
     assert [(each.op, each.node, each.share) for each in report.instructions] == [
-        ("add", "node add", 0.5),
-        ("scale", "node scale", 0.5),
+        ("add", "node add", 1),
+        ("scale", "node scale", 0),  # to the fake clock, a graph is one piece of work
     ]
-    assert [each.seconds for each in report.instructions] == pytest.approx([2e-6 / 20] * 2)
+    assert [each.seconds for each in report.instructions] == pytest.approx([2e-6 / 20, 0])
     assert report.ops[0].seconds == pytest.approx(2e-6 / 20)
     assert "by the device's clock" in str(report)
     assert report.footprint.kernels == 2

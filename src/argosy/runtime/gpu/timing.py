@@ -1,9 +1,10 @@
-"""How long the launches of a run take on the device, by its own clock: the whole as one graph, and each alone."""
+"""How long the launches of a run take on the device, by its own clock: the whole as one graph, and each of them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import accumulate, pairwise
 from statistics import median
 from typing import Final
 
@@ -20,7 +21,10 @@ _WARM: Final = 3
 
 
 class LaunchTime(msgspec.Struct, frozen=True):
-    """Seconds of one launch: the kernel's entry, its programs by axis, the nodes of the model that it is for."""
+    """Seconds of one launch: the kernel's entry, its programs by axis, the nodes of the model that it is for.
+
+    They are those of the launch alone, or what the run is longer by for it, as was asked.
+    """
 
     entry: str
     grid: tuple[int, int, int]
@@ -29,7 +33,7 @@ class LaunchTime(msgspec.Struct, frozen=True):
 
 
 class RunTimes(msgspec.Struct, frozen=True):
-    """Seconds of a run's launches as one graph, and of each alone, in the order of the run. Copies don't count."""
+    """Seconds of a run's launches as one graph, and of each, in the order of the run. Copies don't count."""
 
     seconds: float
     launches: tuple[LaunchTime, ...]
@@ -59,14 +63,37 @@ class FixedLaunches:
         """Wait for what was started."""
         self._frame.device.synchronize(self._frame.stream)
 
-    def times(self, replays: int = 30) -> RunTimes:
-        """How long they take by the device's clock: medians of `replays`, fewer for each alone."""
-        found = []
-        for step, each in zip(self._steps, self._each, strict=True):
-            if each:  # else it has nothing to do
-                seconds = _seconds(self._frame, [*each] * _COPIES, max(replays // 6, 1)) / _COPIES
-                found.append(LaunchTime(step.entry, each[0].grid, step.source, seconds))
+    def times(self, replays: int = 30, *, in_run: bool = False) -> RunTimes:
+        """How long they take by the device's clock: medians of `replays`, fewer for each.
+
+        A launch alone has its operands in the caches. With `in_run`, its seconds are what the run is longer by for it,
+        behind all in front of it: what the device takes between two launches is in them, and their sum is the run's,
+        less what a graph takes to start.
+        """
+        launched = [
+            (step, each) for step, each in zip(self._steps, self._each, strict=True) if each
+        ]  # others do nothing
+        seconds = self._in_run(max(replays // 3, 1)) if in_run else [self._alone(each, replays) for _, each in launched]
+        found = [
+            LaunchTime(step.entry, each[0].grid, step.source, each_seconds)
+            for (step, each), each_seconds in zip(launched, seconds, strict=True)
+        ]
         return RunTimes(_seconds(self._frame, self._all, replays), tuple(found))
+
+    def _alone(self, each: Sequence[Bound], replays: int) -> float:
+        return _seconds(self._frame, [*each] * _COPIES, max(replays // 6, 1)) / _COPIES
+
+    def _in_run(self, replays: int) -> list[float]:
+        """The differences between runs that end behind each launch and behind the one in front of it.
+
+        Where the clock says that a longer run is the shorter one, both count as equally long.
+        """
+        parts = [each for each in self._each if each]
+        if not parts:
+            return []
+        fronts = [[launch for each in parts[: last + 1] for launch in each] for last in range(len(parts))]
+        ends = [*accumulate((_seconds(self._frame, front, replays) for front in fronts), max)]
+        return [min(ends[0], self._alone(parts[0], replays)), *(after - before for before, after in pairwise(ends))]
 
     def end(self) -> None:
         """Give the graph back."""
