@@ -23,8 +23,9 @@ log = logging.getLogger("argosy.perf")
 def launch_times(session: Session, inputs: Mapping[str, Any], *, replays: int = 30, in_run: bool = False) -> RunTimes:
     """Seconds of a run's launches as one graph, and of each with its kernel, grid and nodes.
 
-    Each is timed alone, or with `in_run` by what the run is longer by for it. Medians of `replays`, without the copies of inputs and results. Raises DeviceError where no GPU runs, UsageError
-    where the launches depend on what a run computes or the host takes part.
+    Each is timed alone, or with `in_run` by what the run is longer by for it. Medians of `replays`, without the copies
+    of inputs and results. Raises DeviceError where no GPU runs, UsageError where the launches depend on what a run
+    computes or the host takes part.
     """
     with session.fixed_launches(inputs) as launches:
         return launches.times(replays, in_run=in_run)

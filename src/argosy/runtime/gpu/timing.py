@@ -86,13 +86,13 @@ class FixedLaunches:
     def _in_run(self, replays: int) -> list[float]:
         """The differences between runs that end behind each launch and behind the one in front of it.
 
-        Where the clock says that a longer run is the shorter one, both count as equally long.
+        Where a longer run is the shorter one, something else kept the other one: it counts as no longer either.
         """
         parts = [each for each in self._each if each]
         if not parts:
             return []
         fronts = [[launch for each in parts[: last + 1] for launch in each] for last in range(len(parts))]
-        ends = [*accumulate((_seconds(self._frame, front, replays) for front in fronts), max)]
+        ends = [*accumulate((_seconds(self._frame, front, replays) for front in reversed(fronts)), min)][::-1]
         return [min(ends[0], self._alone(parts[0], replays)), *(after - before for before, after in pairwise(ends))]
 
     def end(self) -> None:
