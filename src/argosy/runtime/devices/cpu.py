@@ -144,7 +144,8 @@ def load_variant(
     plan = artifact.plan(variant.key)
     where = f"{artifact.where}: {variant.words}"
     decoder = Decoder(plan.modules, decode_symbols(plan.symbols), artifact.literal, where)
-    libraries = [Library(artifact.entry(variant.key, code.path), where) for code in plan.code]
+    contents = [artifact.entry(variant.key, code.path) for code in plan.code]  # all, before any is loaded
+    libraries = [Library(content, where) for content in contents]
     code = LoadedCode(libraries, threads or physical_cores()) if libraries else None
     names = {} if shared is None else recipes(plan, variant)
     return Executor(plan, decoder, where, code, shared=shared, names=names)
