@@ -178,11 +178,12 @@ def compile_each(
     program: Program, targets: Sequence[Target], options: CompileOptions, *, weights: str = "embed"
 ) -> Iterator[tuple[Target, Artifact | ArgosyError]]:
     """An artifact for each target, or why there is none, in the order of the targets and as they are ready."""
+    encoded = _encoded(program, options)
     for target, made in _attempts(program, targets, options):
         if isinstance(made, ArgosyError):
             yield target, made
             continue
-        built = _Build(program, options)
+        built = _Build(program, options, encoded)
         built.add(target, made)
         yield target, built.artifact(weights)
 
@@ -281,17 +282,24 @@ def _special_sizes(program: Program, options: CompileOptions) -> list[dict[str, 
     return [dict(choice) for choice in itertools.product(*choices)] if wanted else []
 
 
+_Encoded = tuple[ProgramRecord | None, Mapping[str, Literal], str]
+"""What every artifact of a program holds, whatever it is compiled for: record, weights, and the model's hash."""
+
+
+def _encoded(program: Program, options: CompileOptions) -> _Encoded:
+    record, weights = (None, {}) if options.slim else encode_program(program)
+    return record, weights, model_hash(program)
+
+
 class _Build:
     """One artifact in the making: variants come one by one, weights are collected once."""
 
-    def __init__(self, program: Program, options: CompileOptions) -> None:
+    def __init__(self, program: Program, options: CompileOptions, encoded: _Encoded | None = None) -> None:
         self._program = program
         self._options = options
         self._variants: list[CompiledVariant] = []
-        self._record: ProgramRecord | None = None
-        self._weights: dict[str, Literal] = {}
-        if not options.slim:
-            self._record, self._weights = encode_program(program)
+        self._record, weights, self._hash = encoded or _encoded(program, options)
+        self._weights = dict(weights)
 
     def add(self, target: Target, made: _Made) -> None:
         """Add what a target made."""
@@ -315,7 +323,7 @@ class _Build:
         manifest = Manifest(
             SCHEMA,
             PRODUCER,
-            ModelInfo(program.metadata.get("graph", ""), model_hash(program)),
+            ModelInfo(program.metadata.get("graph", ""), self._hash),
             inputs=tuple(_value_info(name, kind) for name, kind in program.inputs.items()),
             outputs=tuple(_value_info(name, kind) for name, kind in program.outputs.items()),
             features=(SLIM,) if self._options.slim else (),

@@ -137,6 +137,7 @@ def _separately(
 ) -> int:
     """A file for each target, written as soon as it is ready; what can't be compiled keeps no other from it."""
     from argosy.artifact.artifact import Artifact
+    from argosy.artifact.atomic import make_folder
     from argosy.compiler import compile_each
 
     begin, files = time.perf_counter(), paths(arguments.output, arguments.file, chosen)
@@ -147,7 +148,7 @@ def _separately(
             if isinstance(made, ArgosyError):
                 failures[target] = made
                 continue
-            files[target].parent.mkdir(parents=True, exist_ok=True)
+            make_folder(files[target].parent)
             made.save(files[target])
     written = {target: path for target, path in files.items() if target not in failures}
     saved = [Artifact.open(path) for path in written.values()]
