@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
 
 from argosy.cli.console import Console
 from argosy.cli.options.common import add_why_option
+from argosy.cli.options.comparison import add_comparison_options, tolerance
 from argosy.cli.options.compile import add_compile_options, compile_options, targets
 from argosy.cli.options.device import add_device_options
 from argosy.cli.options.inputs import add_input_options, input_request
@@ -15,9 +15,6 @@ from argosy.cli.parser import Parser
 from argosy.cli.progress import progress
 from argosy.cli.sources import kind_of, open_artifact, program_of
 from argosy.cli.verb import verb
-
-if TYPE_CHECKING:
-    from argosy.verification import Tolerance
 
 __all__ = ["verify_model"]
 
@@ -28,22 +25,7 @@ def configure(parser: Parser) -> None:
     parser.add_argument("artifact", metavar="ARTIFACT", nargs="?", help="verify this instead of compiling MODEL")
     parser.add_argument("--artifact", dest="artifact_option", help=argparse.SUPPRESS)
     add_why_option(parser, "why the variant was taken")
-    group = parser.add_argument_group("comparison options")
-    group.add_argument(
-        "--against",
-        default="ref",
-        metavar="REFERENCE",
-        help="ref (default), onnxruntime, or an .npz file with the expected outputs",
-    )
-    group.add_argument(
-        "--atol", type=_tolerance, metavar="X", help="allow |found - expected| <= atol + rtol |expected|"
-    )
-    group.add_argument("--rtol", type=_tolerance, metavar="X", help="the same; without any, the rule of the docs holds")
-    group.add_argument("--rms", type=_tolerance, metavar="X", help="allow an RMS error of X of the largest magnitude")
-    group.add_argument("--ulp", type=_tolerance, metavar="X", help="allow X units in the last place")
-    group.add_argument(
-        "--cases", type=int, metavar="N", help="sets of inputs (default: 1, or one for each size of a --dim)"
-    )
+    group = add_comparison_options(parser)
     group.add_argument("--per-instruction", action="store_true", help="also compare the nodes in between with ref")
     add_device_options(parser)
     add_input_options(parser)
@@ -89,7 +71,7 @@ def verify_model(arguments: argparse.Namespace, console: Console) -> int:
             dims=dims,
             inputs=input_request(arguments),
             cases=arguments.cases or max((len(request.values) for request in dims.dims), default=1) or 1,
-            tolerance=_tolerances(arguments),
+            tolerance=tolerance(arguments),
             per_instruction=arguments.per_instruction,
         )
     if arguments.why:
@@ -100,23 +82,6 @@ def verify_model(arguments: argparse.Namespace, console: Console) -> int:
         for line in str(report).splitlines():
             console.write(_paint(line, console))
     return 0 if report.passed else 1
-
-
-def _tolerances(arguments: argparse.Namespace) -> Tolerance | None:
-    from argosy.verification import Tolerance
-
-    asked = Tolerance(arguments.atol, arguments.rtol, arguments.rms, arguments.ulp)
-    return asked if asked.given else None
-
-
-def _tolerance(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not value >= 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is no tolerance: a number from 0 on")
-    return value
 
 
 def _paint(line: str, console: Console) -> str:
