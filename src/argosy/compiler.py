@@ -6,7 +6,7 @@ import dataclasses
 import itertools
 import logging
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
@@ -29,9 +29,12 @@ from argosy.ir.literal import Literal
 from argosy.ir.module import Module
 from argosy.ir.program import Program
 from argosy.ir.types import TensorType, Type, type_symbols
-from argosy.options import CompileOptions, Dimensions, DimValue
+from argosy.options import STAGES, CompileOptions, Dimensions, DimValue
 from argosy.passes.bind_dims import BindDims
-from argosy.passes.manager import PassManager, Phase
+from argosy.passes.manager import PassContext, PassManager, Phase, pass_names
+from argosy.registry import did_you_mean
+from argosy.rewrite.rules import rule_names
+from argosy.rewrite.trace import Trace
 from argosy.targets.base import Lowered, Target, Workshop, find_arch, find_archs, make_target, target_kind
 
 __all__ = [
@@ -101,15 +104,16 @@ def compile(  # noqa: A001 - the field's word, and its usual options
     slim: bool = False,
     debug: bool = False,
     jobs: int | None = None,
+    without: Sequence[str] = (),
 ) -> Artifact:
     """Compile a model (a path, bytes, ModelProto or Program) for `targets` into one artifact.
 
     `targets` are arch names as `--arch` takes them, or targets of `make_target`. `weights` says what `save`
-    does with them by default. Raises ModelError, UsageError and CompileError. No device is needed or asked,
-    but for `native`.
+    does with them by default, `without` which parts of the compiler to leave out (see CompileOptions). Raises
+    ModelError, UsageError and CompileError. No device is needed or asked, but for `native`.
     """
     options = CompileOptions(
-        precision, Dimensions.of(dims), strict, accuracy, allow_tf32, fast_math, mode, slim, debug, jobs
+        precision, Dimensions.of(dims), strict, accuracy, allow_tf32, fast_math, mode, slim, debug, jobs, tuple(without)
     )
     chosen = resolve_targets(targets)
     program = load_onnx(model, dims=options.dims, strict=strict)
@@ -233,19 +237,37 @@ def _lowered(
     Targets that share tools are lowered side by side, so that the tools have work, and passes run once for all targets
     that have the same ones.
     """
+    _check_left_out([target for target, _ in wanted], options)
     piped: list[tuple[tuple[Phase, ...], Module]] = []
     threads = workshop.tool(_lowering_threads)
     found: list[Callable[[], Lowered]] = []
     for target, dims in wanted:
         log.info("compiling for %s%s", target.arch, f", {_told(dims)}" if dims else "")
-        phases = (*((Phase("bind", (BindDims.of(dims),)),) if dims else ()), *target.pipeline(options))
+        phases = (*((Phase("bind", (BindDims.of(dims),)),) if dims else ()), *target.phases(options))
         module = next((made for known, made in piped if known == phases), None)
         if module is None:
-            module = PassManager(phases).run(program.main)
+            context = PassContext.of(program.main, Trace(options.leaves_out("rule")))
+            module = PassManager(phases).run(program.main, context)
             piped.append((phases, module))
         work = partial(target.lower, module, options, workshop)
         found.append(threads.submit(work).result if target.shares_tools else work)
     return found
+
+
+def _check_left_out(targets: Sequence[Target], options: CompileOptions) -> None:
+    """Raise UsageError, with a suggestion, for a part of the compiler to leave out that there is not."""
+    known: Mapping[str, Callable[[], Iterable[str]]] = {
+        "pass": pass_names,
+        "rule": rule_names,
+        "stage": lambda: STAGES,
+        "solution": lambda: {name for target in targets for name in target.solution_names()},
+    }
+    for kind, names in known.items():
+        there = sorted(names()) if options.leaves_out(kind) else []
+        for name in options.leaves_out(kind):
+            if name not in there and targets:
+                hint = did_you_mean(name, there) or f"there are: {', '.join(there)}"
+                raise UsageError(f"there is no {kind} {name!r} to leave out", hint=hint)
 
 
 def _told(dims: Mapping[str, int]) -> str:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from argosy.errors import UsageError
 
@@ -14,6 +14,7 @@ __all__ = [
     "ACCURACIES",
     "MODES",
     "PRECISIONS",
+    "STAGES",
     "CompileOptions",
     "DimRequest",
     "DimValue",
@@ -27,6 +28,11 @@ __all__ = [
 PRECISIONS: Final = ("fp32", "fp16", "bf16")
 ACCURACIES: Final = ("exact", "standard", "relaxed")
 MODES: Final = ("eager", "balanced", "max")
+STAGES: Final = ("memory", "copies", "in_place", "load", "cache")
+"""Parts of a compile that can be left out: buffers that share memory, joins without copies, results in the place of an
+operand, work done at load, compiled kernels of before."""
+_WITHOUT: Final = "without"
+_PARTS: Final = ("pass", "rule", "solution", "stage")
 
 DimValue: TypeAlias = int | str | Sequence[int] | range
 """What may be asked of a dim in Python: 4, "4", "1,8,32", (1, 8, 32), "1..512" or range(1, 513)."""
@@ -101,7 +107,10 @@ class Dimensions:
 
 @dataclass(frozen=True, slots=True)
 class CompileOptions:
-    """Everything that a compile may be asked, but for the targets. See `argosy compile --help` for each."""
+    """Everything that a compile may be asked, but for the targets. See `argosy compile --help` for each.
+
+    `without` are parts of the compiler to leave out, as `pass:NAME`, `rule:NAME`, `solution:NAME` or `stage:NAME`.
+    """
 
     precision: str = "fp32"
     dims: Dimensions = field(default_factory=Dimensions)
@@ -113,8 +122,17 @@ class CompileOptions:
     slim: bool = False
     debug: bool = False
     jobs: int | None = None
+    without: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        for part in self.without:
+            kind, colon, name = part.partition(":")
+            if not colon or kind not in _PARTS or not name:
+                raise UsageError(
+                    f"without is {part!r}, which is no part of the compiler",
+                    hint=f"forms: {', '.join(f'{known}:NAME' for known in _PARTS)}",
+                )
+        object.__setattr__(self, "without", tuple(sorted(set(self.without))))
         for name, value, allowed in (
             ("precision", self.precision, PRECISIONS),
             ("accuracy", self.accuracy, ACCURACIES),
@@ -125,14 +143,30 @@ class CompileOptions:
         if self.jobs is not None and self.jobs < 1:
             raise UsageError(f"jobs is {self.jobs}, expected at least 1")
 
+    def leaves_out(self, kind: str) -> frozenset[str]:
+        """Names of the passes, rules, solutions or stages to leave out."""
+        pairs = (part.split(":", 1) for part in self.without)
+        return frozenset(name for part, name in pairs if part == kind)
+
     def numeric(self) -> dict[str, bool | int | str]:
-        """The options that change numbers: part of a variant's key."""
-        return {
+        """The options that change numbers: part of a variant's key. `of_numeric` reads them again."""
+        told: dict[str, bool | int | str] = {
             "precision": self.precision,
             "accuracy": self.accuracy,
             "allow_tf32": self.allow_tf32,
             "fast_math": self.fast_math,
         }
+        return told | ({_WITHOUT: ", ".join(self.without)} if self.without else {})
+
+    @staticmethod
+    def of_numeric(numeric: Mapping[str, Any], **others: Any) -> CompileOptions:
+        """The options that a variant was compiled with, and `others`. Raises UsageError for names that are unknown."""
+        told = dict(numeric)
+        left_out = str(told.pop(_WITHOUT, ""))
+        unknown = sorted(told.keys() - CompileOptions().numeric().keys())
+        if unknown:
+            raise UsageError(f"options that this version does not have: {', '.join(unknown)}")
+        return CompileOptions(**told, **others, without=tuple(left_out.split(", ")) if left_out else ())
 
 
 def cache_folder() -> Path:

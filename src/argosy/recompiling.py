@@ -64,14 +64,14 @@ def recompile(
     program = opened.program()
     made: list[Lowered] = []
     for numeric in _distinct(numeric for _, numeric, _ in wanted):
-        unknown = sorted(numeric.keys() - CompileOptions().numeric().keys())
-        if unknown:
+        try:
+            options = CompileOptions.of_numeric(numeric, mode=mode, strict=strict, debug=debug, jobs=jobs)
+        except UsageError as error:
             raise ArtifactError(
-                f"it was compiled with options that this version does not have: {', '.join(unknown)}",
+                f"it was compiled with {error.what}",
                 where=file.where,
                 hint="recompile it with the argosy version that wrote it, or compile the model again",
-            )
-        options = CompileOptions(**numeric, mode=mode, strict=strict, debug=debug, jobs=jobs)
+            ) from error
         made += compile_variants(program, [(target, dims) for target, own, dims in wanted if own == numeric], options)
     _write(file, made, path)
     return Artifact.open(path)

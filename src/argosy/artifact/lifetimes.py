@@ -2,7 +2,8 @@
 
 Steps are numbered in the order of the blocks, a loop's body once. What lives before a loop and is touched in it is
 needed until the loop's end, since the next iteration may read it. The branches of an `if` are numbered one after
-the other. A view's touches count for the buffer that it is a part of.
+the other. A view's touches count for the buffer that it is a part of. What lies in another arena than the first lies
+there alone: it is needed all the time.
 """
 
 from __future__ import annotations
@@ -60,7 +61,10 @@ def lifetimes(
     walk.position += 1
     walk.blocks(blocks)
     walk.touch(kept)
-    return {number: Lifetime(start, walk.last[number]) for number, start in walk.first.items()}
+    return {
+        number: Lifetime(0, walk.position) if buffers[number].arena else Lifetime(start, walk.last[number])
+        for number, start in walk.first.items()
+    }
 
 
 class _Walk:

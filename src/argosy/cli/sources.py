@@ -102,7 +102,9 @@ def artifact_of(path: str, arguments: argparse.Namespace, console: Console) -> A
 
 def _refuse_compile_options(arguments: argparse.Namespace) -> None:
     """An artifact is compiled already: asking for other code is a mistake, not a wish that is dropped in silence."""
-    asked = [name for name in ("arch", "precision", "allow_tf32", "fast_math") if getattr(arguments, name, None)]
+    asked = [
+        name for name in ("arch", "precision", "allow_tf32", "fast_math", "without") if getattr(arguments, name, None)
+    ]
     asked += asked_gpu_options(arguments)
     asked += ["accuracy"] * (getattr(arguments, "accuracy", "standard") != "standard")
     asked += ["compile_mode"] * (getattr(arguments, "compile_mode", "balanced") != "balanced")

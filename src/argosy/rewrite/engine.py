@@ -113,7 +113,7 @@ class _Walk(Rebuild):
         if kept is None:
             return
         for rule in self._table.of(kept):
-            if self._try(rule, kept):
+            if self._trace.allows(rule.name) and self._try(rule, kept):
                 return
 
     def _try(self, rule: Rule, root: Instruction) -> bool:

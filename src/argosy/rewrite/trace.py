@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from argosy.ir.module import Instruction
@@ -27,14 +28,31 @@ class Event:
 
 
 class Trace:
-    """Collects events while rules run; an equal event is kept once."""
+    """Collects events while rules run; an equal event is kept once.
 
-    def __init__(self) -> None:
+    The rules in `without` are left out. With a `limit`, only as many rules fire, counted from the start.
+    """
+
+    def __init__(self, without: Collection[str] = (), limit: int | None = None) -> None:
         self._events: dict[Event, None] = {}
+        self._without = without
+        self._limit = limit
+        self._firings: list[Event] = []
+
+    def allows(self, rule: str) -> bool:
+        """Whether a rule may fire now."""
+        return rule not in self._without and (self._limit is None or len(self._firings) < self._limit)
+
+    @property
+    def firings(self) -> tuple[Event, ...]:
+        """Every time that a rule has replaced something, in order: of equal events each."""
+        return tuple(self._firings)
 
     def add(self, event: Event) -> None:
         """Note an event."""
         self._events.setdefault(event)
+        if event.fired:
+            self._firings.append(event)
 
     @property
     def fired(self) -> tuple[Event, ...]:

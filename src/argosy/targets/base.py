@@ -6,7 +6,7 @@ import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Lock
 from types import TracebackType
 from typing import Any, ClassVar, Final, Self, TypeVar
@@ -20,6 +20,7 @@ from argosy.ir.module import Module
 from argosy.options import CompileOptions
 from argosy.passes.manager import Phase
 from argosy.registry import Registry, did_you_mean
+from argosy.targets.lowering.choices import Choice
 
 __all__ = [
     "NOT_BUILT",
@@ -73,12 +74,14 @@ class Number:
 class Lowered:
     """What a target makes of one module: the variant, and the weights that its plan refers to, by hash.
 
-    `host_steps` has a line, with the reasons, for each node that no kernel of the target can do.
+    `host_steps` has a line, with the reasons, for each node that no kernel of the target can do; `choices` say how each
+    instruction is done, in order.
     """
 
     variant: CompiledVariant
     weights: Mapping[str, Literal]
     host_steps: Sequence[str] = ()
+    choices: Sequence[Choice] = ()
 
 
 class Workshop:
@@ -171,6 +174,18 @@ class Target(ABC):
     @abstractmethod
     def pipeline(self, options: CompileOptions) -> Sequence[Phase]:
         """The passes, in named phases, in the order in which they run."""
+
+    def phases(self, options: CompileOptions) -> tuple[Phase, ...]:
+        """The pipeline, without the passes that the options leave out."""
+        left_out = options.leaves_out("pass")
+        return tuple(
+            replace(phase, passes=tuple(step for step in phase.passes if step.name not in left_out))
+            for phase in self.pipeline(options)
+        )
+
+    def solution_names(self) -> Sequence[str]:
+        """The names of its ways to do ops."""
+        return ()
 
     @property
     def shares_tools(self) -> bool:

@@ -127,8 +127,9 @@ def compile_kernels(
     crew: TritonCrew | None = None,
     jobs: int | None = None,
     cache: DiskCache | None = None,
+    cached: bool = True,
 ) -> list[CompiledKernel | Refused]:
-    """Compile each source, in parallel processes; what the cache holds is not compiled.
+    """Compile each source, in parallel processes; what the cache holds is not compiled if `cached`.
 
     The processes are those of `crew`, else up to `jobs` of this call's own (see `TritonCrew`). Raises
     MissingExtraError without the compiler, EnvironmentError_ where no process can be started. A kernel that Triton
@@ -142,7 +143,7 @@ def compile_kernels(
     for key, source in zip(keys, sources, strict=True):
         if key in found or key in missing:
             continue
-        held = _held(store, key)
+        held = _held(store, key) if cached else None
         if held is None:
             missing[key] = source
         else:

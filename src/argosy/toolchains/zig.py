@@ -121,8 +121,9 @@ def compile_objects(
     jobs: int | None = None,
     limits: Limits = DEFAULT_LIMITS,
     cache: DiskCache | None = None,
+    cached: bool = True,
 ) -> list[bytes]:
-    """Compile each source to an object file, in parallel processes; what the cache holds is not compiled.
+    """Compile each source to an object file, in parallel processes; what the cache holds is not compiled if `cached`.
 
     `jobs` bounds the processes (default: one for each usable core). Raises CompileError with the first
     diagnostics and the path of a reproducer, MissingExtraError without the compiler.
@@ -134,7 +135,7 @@ def compile_objects(
     missing: dict[str, Source] = {}
     for key, source in zip(keys, sources, strict=True):
         if key not in objects and key not in missing:
-            found = store.get(key)
+            found = store.get(key) if cached else None
             if found is None:
                 missing[key] = source
             else:

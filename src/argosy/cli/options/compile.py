@@ -11,7 +11,7 @@ from argosy.cli.options.gpu import add_gpu_options, with_gpu_options
 from argosy.cli.options.model import dimensions
 from argosy.cli.parser import Parser
 from argosy.errors import UsageError
-from argosy.options import ACCURACIES, MODES, CompileOptions
+from argosy.options import ACCURACIES, MODES, STAGES, CompileOptions
 
 if TYPE_CHECKING:
     from argosy.drivers.machine import Machine
@@ -39,6 +39,14 @@ def add_compile_options(parser: Parser) -> None:
         help="which approximations are allowed (default: standard)",
     )
     add_mode_option(group)
+    group.add_argument(
+        "--without",
+        action="append",
+        default=[],
+        metavar="PART",
+        help="leave a part of the compiler out: pass:NAME, rule:NAME, solution:NAME or stage:NAME "
+        f"({', '.join(STAGES)}); may be repeated",
+    )
 
 
 def add_arch_option(group: argparse._ArgumentGroup, default: str) -> None:
@@ -88,6 +96,7 @@ def compile_options(arguments: argparse.Namespace, chosen: tuple[Target, ...]) -
         slim=getattr(arguments, "slim", False),
         debug=getattr(arguments, "debug", False),
         jobs=getattr(arguments, "jobs", None),
+        without=tuple(arguments.without),
     )
     if options.mode == "max":
         log.warning("--compile-mode max: nothing is measured in this version, on no device; cost models choose")

@@ -28,9 +28,9 @@ class PassContext:
     trace: Trace = field(default_factory=Trace)
 
     @staticmethod
-    def of(module: Module) -> PassContext:
+    def of(module: Module, trace: Trace | None = None) -> PassContext:
         """A context for a pipeline that starts with `module`."""
-        return PassContext(namer_of(module))
+        return PassContext(namer_of(module), trace or Trace())
 
 
 class Pass(Protocol):

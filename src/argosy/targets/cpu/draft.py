@@ -94,7 +94,7 @@ class Draft:
         self.instruction = instruction
         self.label = label
         self._flushes = flushes  # whether the kernels of this op take subnormal numbers as zero
-        self._at_load = at_load  # whether the op is done once, when the artifact is loaded
+        self.at_load = at_load  # whether the op is done once, when the artifact is loaded
         self.body: list[Step] = []
         self.before: list[Step] = []
         self.made: list[int] = []
@@ -166,7 +166,7 @@ class Draft:
         return self._memory(kind)
 
     def _memory(self, kind: Type) -> int:
-        if not self._at_load:
+        if not self.at_load:
             return self.lowering.memory(kind)
         self.made.append(self.lowering.kept(kind))
         return self.made[-1]
@@ -207,7 +207,7 @@ class Draft:
         self.body.append(ShapeStep(symbol, buffer, axis, element))
 
     def _append(self, kernel: Kernel, reads: Sequence[int], writes: Sequence[int]) -> None:
-        (self.before if self._at_load else self.body).append(self._step(kernel, reads, writes))
+        (self.before if self.at_load else self.body).append(self._step(kernel, reads, writes))
 
     def _step(self, kernel: Kernel, reads: Sequence[int], writes: Sequence[int]) -> CallStep:
         kernel = kernel.labelled(self.label)

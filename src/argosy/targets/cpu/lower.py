@@ -39,8 +39,8 @@ from argosy.targets.cpu.in_place import write_in_place
 from argosy.targets.cpu.layout import Blocked
 from argosy.targets.cpu.problems import KnownProblem, Problems, wanted_layout
 from argosy.targets.cpu.solution import Solution
+from argosy.targets.lowering.choices import Choice, config_words
 from argosy.targets.lowering.control import Turn
-from argosy.targets.lowering.load_time import is_done_at_load
 from argosy.targets.lowering.module_lowering import Arena, ModuleLowering
 
 __all__ = ["LoweredModule", "lower_module"]
@@ -48,12 +48,13 @@ __all__ = ["LoweredModule", "lower_module"]
 
 @dataclass(frozen=True, slots=True)
 class LoweredModule:
-    """The plan, its kernels by entry, the weights by hash, and the host steps with the reasons for each."""
+    """The plan, its kernels by entry, weights by hash, host steps with the reasons, and how instructions are done."""
 
     plan: PlanRecord
     kernels: dict[str, Kernel]
     weights: dict[str, Literal]
     host_steps: tuple[str, ...]
+    choices: tuple[Choice, ...]
 
 
 def lower_module(module: Module, arch: CpuArch, options: CompileOptions) -> LoweredModule:
@@ -76,10 +77,14 @@ class _Lowering(ModuleLowering):
         plan = self.plan()
         if self._kernels:
             plan = replace(plan, code=(CodeRecord("code/kernels.so", "elf"),))
-        plan = avoid_copies(plan, self._kernels, self)
-        self._kernels.setdefault(BYTE_COPY.entry, BYTE_COPY)
-        plan = write_in_place(plan, self._kernels)
-        return LoweredModule(plan, self._called(plan), self.encoder.weights, tuple(self.host))
+        left_out = self.options.leaves_out("stage")
+        if "copies" not in left_out:
+            plan = avoid_copies(plan, self._kernels, self)
+            self._kernels.setdefault(BYTE_COPY.entry, BYTE_COPY)
+        if "in_place" not in left_out:
+            plan = write_in_place(plan, self._kernels)
+        plan = self.placed(plan)
+        return LoweredModule(plan, self._called(plan), self.encoder.weights, tuple(self.host), tuple(self.choices))
 
     def _called(self, plan: PlanRecord) -> dict[str, Kernel]:
         """The kernels that a plan calls."""
@@ -160,17 +165,20 @@ class _Lowering(ModuleLowering):
             draft = self._attempt(problem, solution, instruction, reasons)
             if draft is not None:
                 self._commit(draft)
+                config = config_words(problem.config(solution, at_load=draft.at_load))
+                kernels = tuple(dict.fromkeys(kernel.entry for kernel in draft.kernels))
+                self.choices.append(Choice(instruction, solution.name, config, draft.at_load, tuple(reasons), kernels))
                 return None
         return reasons
 
     def _attempt(
         self, problem: KnownProblem, solution: Solution, instruction: Instruction, reasons: list[str]
     ) -> Draft | None:
-        if why := problem.declined(solution):
+        if why := self.why_left_out(solution.name) or problem.declined(solution):
             reasons.append(f"{solution.name}: {why}")
             return None
         before = len(self.buffers)
-        for at_load in (True, False) if is_done_at_load(instruction, self.is_weight) else (False,):
+        for at_load in (True, False) if self.is_done_at_load(instruction, self.is_weight) else (False,):
             draft = problem.draft(self, solution, instruction, at_load=at_load)
             if isinstance(draft, Draft) and not (at_load and draft.belongs_to_runs):
                 return draft

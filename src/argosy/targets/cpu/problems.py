@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from argosy.ir.module import Instruction, Module, Value
 from argosy.ir.signature import module_signature
@@ -53,6 +54,11 @@ class KnownProblem:
             liked = (solution.prefers(self._problem, index) for solution in self.solutions)
             self._preferred[index] = next((layout for layout in liked if layout is not None), None)
         return self._preferred[index]
+
+    def config(self, solution: Solution, *, at_load: bool) -> Any:
+        """The configuration in which a solution has written its last draft; None where it has none."""
+        script = self._scripts.get((solution.name, at_load))
+        return None if script is None else script.config
 
     def draft(
         self, lowering: Buffers, solution: Solution, instruction: Instruction, *, at_load: bool

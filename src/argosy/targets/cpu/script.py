@@ -8,7 +8,7 @@ does so without it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from argosy.ir.types import TensorType
 from argosy.targets.cpu.codegen.kernel import Kernel
@@ -24,16 +24,18 @@ Request = Callable[[Steps, Renumber], object]
 
 
 class Script:
-    """The requests of a solution in order, with their answers; how it ended."""
+    """The requests of a solution in order, with their answers; its configuration, and how it ended."""
 
     def __init__(self) -> None:
         self._requests: list[tuple[Request, object]] = []
         self._declined: DeclinedError | None = None
+        self.config: Any = None
 
     def write(self, solution: Solution, problem: Problem, steps: Steps) -> DeclinedError | None:
         """Let a solution write its steps, and take down what it does; what it declines with."""
+        self.config = solution.configs(problem)[0]
         try:
-            solution.lower(problem, solution.configs(problem)[0], _Recorder(steps, self._requests))
+            solution.lower(problem, self.config, _Recorder(steps, self._requests))
         except DeclinedError as declined:
             self._declined = declined
         return self._declined

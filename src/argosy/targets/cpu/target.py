@@ -21,6 +21,7 @@ from argosy.targets.base import TARGETS, ArchInfo, Lowered, Target, Workshop
 from argosy.targets.cpu.arch import ARCHS, CpuArch, best_level, find_cpu, native
 from argosy.targets.cpu.lower import lower_module
 from argosy.targets.cpu.pipeline import pipeline
+from argosy.targets.cpu.solution import SOLUTIONS
 from argosy.targets.cpu.sources import variant_sources
 from argosy.toolchains.zig import compile_objects, link, zig_version
 
@@ -87,7 +88,8 @@ class CpuTarget(Target):
         entries: dict[str, bytes] = {}
         if lowered.kernels:
             sources = variant_sources(lowered.kernels.values(), options)
-            objects = compile_objects(sources, row.code, jobs=options.jobs)
+            cached = "cache" not in options.leaves_out("stage")
+            objects = compile_objects(sources, row.code, jobs=options.jobs, cached=cached)
             entries["code/kernels.so"] = link(objects, row.code)
         record = VariantRecord(
             "",
@@ -101,7 +103,11 @@ class CpuTarget(Target):
             requirements=row.requirements(),
         )
         record = msgspec.structs.replace(record, key=variant_key(record))
-        return Lowered(CompiledVariant(record, lowered.plan, entries), lowered.weights, lowered.host_steps)
+        variant = CompiledVariant(record, lowered.plan, entries)
+        return Lowered(variant, lowered.weights, lowered.host_steps, lowered.choices)
+
+    def solution_names(self) -> Sequence[str]:
+        return [name for name, _ in SOLUTIONS.items()]
 
 
 def _tier(row: CpuArch) -> str:

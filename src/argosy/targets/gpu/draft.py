@@ -86,12 +86,16 @@ class Lowering(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """What the steps of one instruction are written into. `at_load` says that they run once, at load."""
+    """What the steps of one instruction are written into. `at_load` says that they run once, at load.
+
+    `config` is the configuration of the solution that writes, in words.
+    """
 
     lowering: Lowering
     instruction: Instruction
     label: str = ""
     at_load: bool = False
+    config: str = ""
     body: list[Step] = field(default_factory=list)
     before: list[Step] = field(default_factory=list)
     made: list[int] = field(default_factory=list)

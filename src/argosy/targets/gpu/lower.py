@@ -32,9 +32,9 @@ from argosy.targets.gpu.draft import Draft, Place
 from argosy.targets.gpu.problem import Problems
 from argosy.targets.gpu.solution import Order, Problem, Solution
 from argosy.targets.lowering.accesses import DeclinedError
+from argosy.targets.lowering.choices import Choice, config_words
 from argosy.targets.lowering.control import Turn
 from argosy.targets.lowering.demands import check_steps
-from argosy.targets.lowering.load_time import is_done_at_load
 from argosy.targets.lowering.module_lowering import Arena, ModuleLowering
 from argosy.targets.lowering.names import kernel_label
 
@@ -52,6 +52,7 @@ class LoweredModule:
     kernels: dict[str, Kernel]
     weights: dict[str, Literal]
     host_steps: tuple[str, ...]
+    choices: tuple[Choice, ...]
 
 
 def lower_module(
@@ -83,7 +84,8 @@ class _Lowering(ModuleLowering):
         self._kernels: dict[str, Kernel] = {}
 
     def run(self) -> LoweredModule:
-        return LoweredModule(self.plan(), self._kernels, self.encoder.weights, tuple(self.host))
+        plan = self.placed(self.plan())
+        return LoweredModule(plan, self._kernels, self.encoder.weights, tuple(self.host), tuple(self.choices))
 
     # Where values lie
 
@@ -161,13 +163,17 @@ class _Lowering(ModuleLowering):
             draft = self._attempt(solution, problem, instruction, reasons)
             if draft is not None:
                 self._commit(draft)
+                kernels = tuple(dict.fromkeys(kernel.entry for kernel in draft.kernels))
+                self.choices.append(
+                    Choice(instruction, solution.name, draft.config, draft.at_load, tuple(reasons), kernels)
+                )
                 return None
         return reasons
 
     def _attempt(
         self, solution: Solution, problem: Problem, instruction: Instruction, reasons: list[str]
     ) -> Draft | None:
-        if why := solution.applies(problem):
+        if why := self.why_left_out(solution.name) or solution.applies(problem):
             reasons.append(f"{solution.name}: {why}")
             return None
         for bound in SPILLS if self._spilled else SPILLS[-1:]:
@@ -184,8 +190,9 @@ class _Lowering(ModuleLowering):
         """The steps of the first config that the toolchain compiles, of those that don't spill too much."""
         before, said = len(self.buffers), len(reasons)
         for config in solution.configs(problem):
-            for at_load in (True, False) if is_done_at_load(instruction, self.is_weight) else (False,):
-                draft = Draft(self, instruction, kernel_label(problem.module, problem.anchor, solution.name), at_load)
+            for at_load in (True, False) if self.is_done_at_load(instruction, self.is_weight) else (False,):
+                label = kernel_label(problem.module, problem.anchor, solution.name)
+                draft = Draft(self, instruction, label, at_load, config_words(config))
                 try:
                     solution.lower(problem, config, draft)
                 except DeclinedError as declined:

@@ -13,7 +13,8 @@ from argosy.artifact.manifest import VariantRecord
 from argosy.ir.module import Module
 from argosy.options import CompileOptions
 from argosy.passes.bind_dims import BindDims
-from argosy.passes.manager import PassManager, Phase
+from argosy.passes.manager import PassContext, PassManager, Phase
+from argosy.rewrite.trace import Trace
 from argosy.targets.gpu.target import GpuTarget
 from argosy.targets.gpu.variant import compiled_variant, gpu_code
 from argosy.toolchains.triton import CompiledKernel, compile_stages
@@ -38,9 +39,10 @@ def remade_kernels(
     Raises MissingExtraError without the toolchain. Another version of it, or of us, gives other kernels: compare.
     """
     target = GpuTarget.of(record.arch, record.products)
-    options = CompileOptions(**record.numeric, jobs=jobs)  # type: ignore[arg-type]
+    options = CompileOptions.of_numeric(record.numeric, jobs=jobs)
     bind = (Phase("bind", (BindDims.of(record.dims),)),) if record.dims else ()
-    piped = PassManager((*bind, *target.pipeline(options))).run(module)
+    context = PassContext.of(module, Trace(options.leaves_out("rule")))
+    piped = PassManager((*bind, *target.phases(options))).run(module, context)
     kernels = compiled_variant(piped, target.row, options).lowered.kernels
     sources = {name: kernel.source() for name, kernel in kernels.items() if entries is None or name in entries}
     made = compile_stages(list(sources.values()), gpu_code(target.row), jobs=jobs)

@@ -26,6 +26,7 @@ from argosy.targets.gpu.context import CrossCompileContext
 from argosy.targets.gpu.memory import check_memory, device_memory
 from argosy.targets.gpu.overrides import Overrides
 from argosy.targets.gpu.pipeline import pipeline
+from argosy.targets.gpu.solution import SOLUTIONS
 from argosy.targets.gpu.variant import compiled_variant
 from argosy.toolchains.triton import triton_version
 from argosy.toolchains.triton_crew import TritonCrew
@@ -145,7 +146,12 @@ class GpuTarget(Target):
             requirements=Requirements(_runs_on(row), made.minimum_driver, memory),
         )
         record = msgspec.structs.replace(record, key=variant_key(record))
-        return Lowered(CompiledVariant(record, made.plan, made.entries), made.lowered.weights, made.lowered.host_steps)
+        lowered = made.lowered
+        variant = CompiledVariant(record, made.plan, made.entries)
+        return Lowered(variant, lowered.weights, lowered.host_steps, lowered.choices)
+
+    def solution_names(self) -> Sequence[str]:
+        return [name for name, _ in SOLUTIONS.items()]
 
     @property
     def products(self) -> tuple[str, ...]:

@@ -67,11 +67,12 @@ def compiled_variant(
     target = gpu_code(arch)
     refused: dict[str, str] = {}
     spilled: dict[str, int] = {}
+    cached = "cache" not in options.leaves_out("stage")
     for turn in range(_ROUNDS):
         lowered = lower_module(module, arch, options, refused, spilled)
         names = list(lowered.kernels)
         sources = [lowered.kernels[name].source() for name in names]
-        made = compile_kernels(sources, target, crew=crew, jobs=options.jobs)
+        made = compile_kernels(sources, target, crew=crew, jobs=options.jobs, cached=cached)
         compiled: dict[str, CompiledKernel] = {}
         for name, answer in zip(names, made, strict=True):
             why = answer.reason if isinstance(answer, Refused) else _why_not(answer, arch)

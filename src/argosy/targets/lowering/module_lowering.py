@@ -12,6 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final, Literal
 
+from msgspec.structs import replace
+
 from argosy.artifact.encode import encode_symbols
 from argosy.artifact.plan import (
     ArenaRecord,
@@ -34,8 +36,9 @@ from argosy.ir.types import TensorType, Type
 from argosy.ops.demands import Demand
 from argosy.ops.fused import Fused
 from argosy.options import CompileOptions
+from argosy.targets.lowering.choices import HOST, NOTHING, Choice
 from argosy.targets.lowering.control import Turn, lower_control
-from argosy.targets.lowering.load_time import without_passing
+from argosy.targets.lowering.load_time import is_done_at_load, without_passing
 from argosy.targets.lowering.plan_buffers import PlanBuffers
 from argosy.targets.lowering.values import in_memory, is_numeric, readers_of
 
@@ -72,6 +75,10 @@ class ModuleLowering(PlanBuffers, ABC):
         self.prepared: list[int] = []
         self.host: list[str] = []
         """A line for each host step, with the reasons."""
+        self.choices: list[Choice] = []
+        """How each instruction is done."""
+        self.left_out = options.leaves_out("solution")
+        self.does_load = "load" not in options.leaves_out("stage")
         self.met: set[Demand] = set()
         """Demands that were checked on the way here."""
 
@@ -148,6 +155,13 @@ class ModuleLowering(PlanBuffers, ABC):
             modules=self.encoder.modules,
         )
 
+    def placed(self, plan: PlanRecord) -> PlanRecord:
+        """The plan with its buffers where the options want them: in one arena, or each alone."""
+        if "memory" not in self.options.leaves_out("stage"):
+            return plan
+        alone = (replace(buffer, arena=1) if buffer.kind == "planned" else buffer for buffer in plan.buffers)
+        return replace(plan, buffers=tuple(alone), arenas=plan.arenas * 2)
+
     def _unpacked(self, instruction: Instruction, kind: Type, number: int) -> int:
         """A buffer that may hold several elements to a byte with one to a byte."""
         if not isinstance(kind, TensorType) or not kind.dtype.is_packed or not is_numeric(kind):
@@ -203,6 +217,14 @@ class ModuleLowering(PlanBuffers, ABC):
         """The blocks so far, the steps at hand as the last."""
         return [*self.blocks, StraightBlock(tuple(self.steps))] if self.steps else self.blocks
 
+    def why_left_out(self, solution: str) -> str:
+        """Why a solution is not asked; empty where it is."""
+        return "it is left out, as asked" if solution in self.left_out else ""
+
+    def is_done_at_load(self, instruction: Instruction, is_weight: Callable[[Value], bool]) -> bool:
+        """Whether an instruction is done once, when the artifact is loaded."""
+        return self.does_load and is_done_at_load(instruction, is_weight)
+
     def give(self, instruction: Instruction, results: Sequence[int]) -> None:
         """Say where the results of an instruction lie; their sizes give new symbols their values."""
         for value, number in zip(instruction.results, results, strict=True):
@@ -219,6 +241,7 @@ class ModuleLowering(PlanBuffers, ABC):
             return
         self.steps += self.checks(instruction)
         if lower_control(self, instruction):
+            self.choices.append(Choice(instruction, "blocks"))
             return
         if not in_memory(instruction):
             self._evaluate(
@@ -226,6 +249,7 @@ class ModuleLowering(PlanBuffers, ABC):
             )
             return
         if self._alias(instruction):
+            self.choices.append(Choice(instruction, NOTHING))
             return
         reasons = self.lower_op(instruction)
         if reasons is not None:
@@ -251,6 +275,7 @@ class ModuleLowering(PlanBuffers, ABC):
             raise CompileError(f"no kernel can do this node: {'; '.join(reasons)}", where=instruction.source)
         self.log.info("host step: %s", line)
         self.host.append(line)
+        self.choices.append(Choice(instruction, HOST, declined=tuple(reasons)))
         # What kernels read lies in memory; a size that only this step tells is bound in between.
         results = [
             self.raw_memory(kind) if is_numeric(kind) and not self.undefined(kind) else self.buffer("value", kind)
