@@ -1,6 +1,6 @@
 """Generated inputs: from a seed and the input's name, the same on every machine.
 
-Integers are 0 or 1 unless a range is given: they are indices as often as data, and 1 is an index nearly everywhere.
+Integers are 0 or 1 unless a range is given: what a program needs of an input (`ranges.py`), or what is asked for.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from argosy.errors import UsageError
 from argosy.ir.dtype import Array, DType
 from argosy.ir.types import MapType, OptionalType, SequenceType, TensorType, Type
 
-__all__ = ["generate"]
+__all__ = ["generate", "generate_values"]
 
 _FLOATS: Final = (-1.0, 1.0)
 _INTEGERS: Final = (0.0, 1.0)
@@ -42,6 +42,11 @@ def generate(
     digest = hashlib.sha256(name.encode()).digest()
     source = np.random.default_rng([seed, int.from_bytes(digest[:8], "little")])
     return _value(name, kind, shape, source, fill, bounds)
+
+
+def generate_values(kind: TensorType, shape: Sequence[int], values: Sequence[float]) -> Array:
+    """The tensor of type `kind` and `shape` with these elements, in row-major order."""
+    return np.array(values).reshape(tuple(shape)).astype(kind.dtype.numpy)
 
 
 def _value(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,10 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from argosy.errors import ArgosyError, UsageError
+from argosy.errors import ArgosyError, ArtifactError, UsageError
 from argosy.inputs.files import read_folder, read_named, read_value
-from argosy.inputs.generated import generate
+from argosy.inputs.generated import generate, generate_values
+from argosy.inputs.need import Need
+from argosy.inputs.ranges import find_ranges
 from argosy.ir.dim import Symbol, evaluate, lone_symbol
+from argosy.ir.program import Program
 from argosy.ir.types import OptionalType, SequenceType, TensorType, Type, type_symbols
 from argosy.options import Dimensions
 from argosy.registry import did_you_mean
@@ -67,8 +71,12 @@ def make_inputs(
     *,
     case: int = 0,
     given: Mapping[str, Any] | None = None,
+    program: Callable[[], Program] | None = None,
 ) -> Inputs:
     """The inputs for a model that takes `types`. Those in `given` are arrays already.
+
+    `program` gives the model's program where there is one: what that needs of an input (indices, lengths, …) is the
+    range of it, unless the request has one.
 
     Symbols get their sizes from the inputs that are given, then from `dims` (of several values, those in
     turn by `case`; of a range, its ends and then sizes between), and last their least size, at least 1, with a warning.
@@ -92,15 +100,42 @@ def make_inputs(
         told = ", ".join(f"{name} = {size}" for name, size in chosen.items())
         log.warning("inputs are generated with %s; --dim chooses other sizes", told)
     sizes.update(chosen)
+    unasked = [name for name in missing if name not in fills and name not in ranges]
+    needs = _needs(program, sizes) if unasked and program is not None else {}
     values: dict[str, Any] = {}
     for name, kind in types.items():
         if name in given:
             values[name] = given[name]
             continue
         shape = shapes.get(name, ()) if name in shapes else _shape(name, kind, sizes)
-        values[name] = generate(name, kind, shape, seed=seed, fill=fills.get(name), bounds=ranges.get(name))
+        if name in unasked and name in needs:
+            values[name], told = _as_needed(name, kind, shape, seed, needs[name])
+        else:
+            values[name] = generate(name, kind, shape, seed=seed, fill=fills.get(name), bounds=ranges.get(name))
+            told = "" if name not in ranges else "{:g}..{:g}: as asked".format(*ranges[name])
         origins[name] = f"filled with {fills[name]}" if name in fills else f"generated, seed {seed}"
+        origins[name] += f", {told}" if told and name not in fills else ""
     return Inputs(values, origins, chosen if missing else {})
+
+
+def _needs(program: Callable[[], Program], sizes: Mapping[str, int]) -> dict[str, Need]:
+    """What the program needs of inputs; nothing is known of one whose weights are elsewhere."""
+    try:
+        return find_ranges(program().main, sizes)
+    except ArtifactError as error:
+        log.info("inputs are generated without the program: %s", error)
+        return {}
+
+
+def _as_needed(name: str, kind: Type, shape: Sequence[int], seed: int, need: Need) -> tuple[Any, str]:
+    """A value that the program takes, and its range in words; without words where the need leaves no range."""
+    tensor = _tensor_in(kind)
+    if need.values is not None and isinstance(kind, TensorType) and len(need.values) == math.prod(shape):
+        told = ", ".join(f"{value:g}" for value in need.values)
+        return generate_values(kind, shape, need.values), f"[{told}]: {need.reason}"
+    bounds = None if tensor is None else need.bounds(tensor.dtype)
+    value = generate(name, kind, shape, seed=seed, bounds=bounds)
+    return value, "" if bounds is None else f"{bounds[0]:.15g}..{bounds[1]:.15g}: {need.reason}"
 
 
 def _given(types: Mapping[str, Type], request: InputRequest) -> tuple[dict[str, Any], dict[str, str]]:

@@ -66,7 +66,8 @@ def perf(
     session = source if isinstance(source, Session) else Session(source, device=device, exact=exact)
     request = inputs if isinstance(inputs, InputRequest) else InputRequest()
     given = None if isinstance(inputs, InputRequest) else inputs
-    made = make_inputs(session.inputs, request, Dimensions.of(dims), given=given)
+    held = None if session.artifact.is_slim else session.artifact.program
+    made = make_inputs(session.inputs, request, Dimensions.of(dims), given=given, program=held)
     with made.explaining():
         first = _timed(lambda: session.run(made.values), clock)
     rivals = make_rivals(compare, session, made.values, lambda artifact: Session(artifact, device=device, exact=exact))

@@ -98,7 +98,9 @@ class _Verification:
             log.info("case %d of %d", case + 1, cases)
             request = inputs if isinstance(inputs, InputRequest) else InputRequest()
             given = None if isinstance(inputs, InputRequest) else inputs
-            made = make_inputs(self._session.inputs, request, dims, case=case, given=given)
+            made = make_inputs(
+                self._session.inputs, request, dims, case=case, given=given, program=lambda: self._program
+            )
             with made.explaining():
                 if case == 0 and per_instruction:
                     ours, theirs = _Recorder(), _Recorder()

@@ -34,7 +34,7 @@ def add_input_options(parser: Parser) -> None:
         action="append",
         default=[],
         metavar="X=A..B",
-        help="range of a generated input (default: floats -1..1, integers 0..1)",
+        help="range of a generated input (default: what the model needs of it, else floats -1..1, integers 0..1)",
     )
     group.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the generated inputs (default: 0)")
 

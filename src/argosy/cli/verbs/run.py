@@ -55,7 +55,8 @@ def run_model(arguments: argparse.Namespace, console: Console) -> int:
     check_npz(arguments.output)
     artifact = artifact_of(arguments.file, arguments, console)
     session = open_session(artifact, arguments)
-    inputs = make_inputs(session.inputs, input_request(arguments), dimensions(arguments))
+    held = None if artifact.is_slim else artifact.program
+    inputs = make_inputs(session.inputs, input_request(arguments), dimensions(arguments), program=held)
     begin = time.perf_counter()
     with progress(console, f"running {arguments.file} on {session.variant}"), inputs.explaining():
         outputs = session.run(inputs.values)
