@@ -6,7 +6,7 @@ import dataclasses
 import itertools
 import logging
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
@@ -29,13 +29,13 @@ from argosy.ir.literal import Literal
 from argosy.ir.module import Module
 from argosy.ir.program import Program
 from argosy.ir.types import TensorType, Type, type_symbols
-from argosy.options import STAGES, CompileOptions, Dimensions, DimValue
+from argosy.options import CompileOptions, Dimensions, DimValue
 from argosy.passes.bind_dims import BindDims
-from argosy.passes.manager import PassContext, PassManager, Phase, pass_names
-from argosy.registry import did_you_mean
-from argosy.rewrite.rules import rule_names
+from argosy.passes.manager import PassContext, PassManager, Phase
+from argosy.reproducers import Case, compile_case, import_case, leaving_reproducer
 from argosy.rewrite.trace import Trace
 from argosy.targets.base import Lowered, Target, Workshop, find_arch, find_archs, make_target, target_kind
+from argosy.targets.left_out import check_left_out
 
 __all__ = [
     "CompileOptions", "Target", "compile", "compile_each", "compile_program", "compile_variants", "compile_what_can_be",
@@ -67,6 +67,11 @@ def load_onnx(
     every unsupported node.
     """
     wanted = Dimensions.of(dims)
+    with leaving_reproducer(lambda: import_case(model, wanted, skip_unknown=skip_unknown, strict=strict)):
+        return _load(model, wanted, skip_unknown=skip_unknown, strict=strict)
+
+
+def _load(model: Any, wanted: Dimensions, *, skip_unknown: bool, strict: bool) -> Program:
     if isinstance(model, Program):
         return _bind_program(model, wanted)
     from argosy.frontends.onnx import ImportOptions, load  # noqa: PLC0415 - a program needs no ONNX
@@ -237,37 +242,47 @@ def _lowered(
     Targets that share tools are lowered side by side, so that the tools have work, and passes run once for all targets
     that have the same ones.
     """
-    _check_left_out([target for target, _ in wanted], options)
-    piped: list[tuple[tuple[Phase, ...], Module]] = []
+    check_left_out([target for target, _ in wanted], options)
+    piped: list[tuple[tuple[Phase, ...], Module | ArgosyError]] = []
     threads = workshop.tool(_lowering_threads)
     found: list[Callable[[], Lowered]] = []
     for target, dims in wanted:
         log.info("compiling for %s%s", target.arch, f", {_told(dims)}" if dims else "")
         phases = (*((Phase("bind", (BindDims.of(dims),)),) if dims else ()), *target.phases(options))
+        case = partial(compile_case, program, (target,), options)
         module = next((made for known, made in piped if known == phases), None)
         if module is None:
-            context = PassContext.of(program.main, Trace(options.leaves_out("rule")))
-            module = PassManager(phases).run(program.main, context)
+            module = _piped(program, phases, options, case)
             piped.append((phases, module))
-        work = partial(target.lower, module, options, workshop)
+        if isinstance(module, ArgosyError):
+            found.append(partial(_fail, module))
+            continue
+        work = partial(_lower, target, module, options, workshop, case)
         found.append(threads.submit(work).result if target.shares_tools else work)
     return found
 
 
-def _check_left_out(targets: Sequence[Target], options: CompileOptions) -> None:
-    """Raise UsageError, with a suggestion, for a part of the compiler to leave out that there is not."""
-    known: Mapping[str, Callable[[], Iterable[str]]] = {
-        "pass": pass_names,
-        "rule": rule_names,
-        "stage": lambda: STAGES,
-        "solution": lambda: {name for target in targets for name in target.solution_names()},
-    }
-    for kind, names in known.items():
-        there = sorted(names()) if options.leaves_out(kind) else []
-        for name in options.leaves_out(kind):
-            if name not in there and targets:
-                hint = did_you_mean(name, there) or f"there are: {', '.join(there)}"
-                raise UsageError(f"there is no {kind} {name!r} to leave out", hint=hint)
+def _piped(
+    program: Program, phases: tuple[Phase, ...], options: CompileOptions, case: Callable[[], Case]
+) -> Module | ArgosyError:
+    """The module after the passes, or why there is none; targets with other passes may have one all the same."""
+    try:
+        with leaving_reproducer(case):
+            context = PassContext.of(program.main, Trace(options.leaves_out("rule")))
+            return PassManager(phases).run(program.main, context)
+    except ArgosyError as error:
+        return error
+
+
+def _fail(error: ArgosyError) -> Lowered:
+    raise error
+
+
+def _lower(
+    target: Target, module: Module, options: CompileOptions, workshop: Workshop, case: Callable[[], Case]
+) -> Lowered:
+    with leaving_reproducer(case):
+        return target.lower(module, options, workshop)
 
 
 def _told(dims: Mapping[str, int]) -> str:
@@ -309,8 +324,9 @@ _Encoded = tuple[ProgramRecord | None, Mapping[str, Literal], str]
 
 
 def _encoded(program: Program, options: CompileOptions) -> _Encoded:
-    record, weights = (None, {}) if options.slim else encode_program(program)
-    return record, weights, model_hash(program)
+    with leaving_reproducer(partial(compile_case, program, (find_arch("ref"),), options)):
+        record, weights = (None, {}) if options.slim else encode_program(program)
+        return record, weights, model_hash(program)
 
 
 class _Build:

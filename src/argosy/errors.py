@@ -20,6 +20,7 @@ and *what to do* about it; the three are kept apart so that every reader can lay
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import ClassVar
 
 __all__ = [
@@ -40,10 +41,13 @@ __all__ = [
 class ArgosyError(Exception):
     """Base of all errors that Argosy raises on purpose.
 
-    `what` is one sentence; `where` names the node, file or argument; `hint` says what to do.
+    `what` is one sentence; `where` names the node, file or argument; `hint` says what to do. `evidence` gives files, by
+    name, that a reproducer takes along; `stage` is the part of the compiler that has them.
     """
 
     exit_code: ClassVar[int] = 70
+    stage: str = ""
+    evidence: Callable[[], Mapping[str, bytes]] = dict
 
     def __init__(self, what: str, *, where: str = "", hint: str = "") -> None:
         super().__init__(what, where, hint)
@@ -65,6 +69,12 @@ class ArgosyError(Exception):
         """The same error with `hint`, where it has none of its own."""
         self.hint = self.hint or hint
         self.args = (self.what, self.where, self.hint)
+        return self
+
+    def attach(self, stage: str, evidence: Callable[[], Mapping[str, bytes]]) -> ArgosyError:
+        """The same error with what shows the failure of one part of the compiler; the first to tell counts."""
+        if not self.stage:
+            self.stage, self.evidence = stage, evidence
         return self
 
     def __reduce__(self) -> tuple[object, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import runpy
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from argosy.compiler import load_onnx
 from argosy.ir.hashing import model_hash
 from argosy.ir.parser import parse_program
 from argosy.ir.printer import print_program
+from argosy.ir.program_files import program_files
 from tests.cli import models
 from tests.cli.conftest import Call
 
@@ -94,6 +96,38 @@ def test_passes_and_their_differences(call: Call, tmp_path: Path) -> None:
     assert "fold_shapes" in wrong.err
 
 
+def test_the_passes_of_an_arch(call: Call, model: Path) -> None:
+    told = call("read", model, "--arch", "cpu", "--diff")
+    assert told.code == 0
+    names = re.findall(r"^--- before (\w+) \((\w+), pass (\d+)\)$", told.out, re.MULTILINE)
+    assert names[-1][:2] == ("fuse_loops", "fuse")
+    assert [int(number) for *_, number in names] == sorted({int(number) for *_, number in names})
+    whole, normal = call("read", model, "--arch", "cpu").out, call("read", model, "-O").out
+    assert " = fused(" in whole
+    assert " = fused(" not in normal
+    assert call("read", model, "--arch", "cpu", "--after", "fold-scales").out.count(" = fused(") == 0
+    assert "float16[4, 300]" in call("read", model, "--arch", "gfx942", "--fp16").out
+    assert "float16" not in call("read", model, "--arch", "gfx942").out
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--arch", "cpu", "--after", "fuse_loop"], "did you mean 'fuse_loops'?"),
+        (["--arch", "cpu", "--after", "store_short"], "the pass store_short is not among those that run"),
+        (["--arch", "rdna3"], "--arch means several: "),
+        (["--arch", "ref"], "ref runs no passes"),
+        (["--arch", "cpu", "-O"], "leave -O out"),
+        (["--fp16"], "--fp16 changes the passes of an arch, and none is named"),
+        (["--arch", "gfx943"], "did you mean"),
+    ],
+)
+def test_passes_that_cannot_be_asked_for(call: Call, model: Path, words: list[str], told: str) -> None:
+    answer = call("read", model, *words)
+    assert answer.code == 2
+    assert told in answer.err
+
+
 def test_trim_leaves_the_end_out(call: Call, model: Path) -> None:
     text = call("read", model, "--trim", "1").out
     assert "softmax" not in text
@@ -134,10 +168,10 @@ def test_impossible_dims_are_usage_errors(call: Call, model: Path, words: list[s
     assert call("params", model, *words).code == 2
 
 
-def test_the_reproducer_of_a_pass_reads_with_its_constants(call: Call, model: Path, tmp_path: Path) -> None:
-    from argosy.passes.manager import write_reproducer  # noqa: PLC0415 - where it stands is what is tested
-
-    file = write_reproducer(tmp_path, "some_pass", load_onnx(model).main, ValueError("broken"))
+def test_a_program_with_its_constants_beside_it_is_read_like_a_model(call: Call, model: Path, tmp_path: Path) -> None:
+    for name, content in program_files("kept", load_onnx(model)).items():
+        (tmp_path / name).write_bytes(content)
+    file = tmp_path / "kept.txt"
     assert call("run", file, "--dim", "N=2", "-o", tmp_path / "out.npz").code == 0
     found = np.load(tmp_path / "out.npz")["y"]
     assert found.shape == (2, 300)

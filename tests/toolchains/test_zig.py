@@ -140,17 +140,16 @@ def test_a_cache_that_cannot_be_written_costs_a_warning(tmp_path: Path, caplog: 
     assert caplog.text.count("without the cache") == 1
 
 
-def test_an_error_shows_its_first_diagnostics_and_a_reproducer(
-    tmp_path: Path, cache: DiskCache, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(zig, "cache_folder", lambda: tmp_path)
+def test_an_error_shows_its_first_diagnostics_and_has_the_text_as_evidence(tmp_path: Path, cache: DiskCache) -> None:
     wrong = Source("softmax of node 3", "".join(f"int f{i}(void) {{ return missing{i}; }}\n" for i in range(20)))
     with pytest.raises(CompileError) as caught:
         compile_objects([TWICE, wrong], native().code, cache=cache)
     text = str(caught.value)
     assert text.startswith("softmax of node 3: the C compiler refused it: kernels.c:1:")
     assert text.count("error:") == 5
-    path = Path(text.split("reproducer: ")[1])
+    ((name, content),) = caught.value.evidence().items()
+    path = tmp_path / name
+    path.write_bytes(content)
     command = path.read_text().splitlines()[0].removeprefix("// zig ").split()
     again = subprocess.run([zig.zig_program(), *command], cwd=path.parent, capture_output=True, text=True, check=False)
     assert again.returncode != 0

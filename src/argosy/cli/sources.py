@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from argosy.cli.console import Console
-from argosy.cli.options.compile import compile_options, targets
-from argosy.cli.options.gpu import asked_gpu_options
+from argosy.cli.options.compile import asked_compile_options, compile_options, targets
 from argosy.cli.options.model import dimensions
 from argosy.cli.progress import progress
 from argosy.errors import ModelError, UsageError
@@ -74,10 +73,10 @@ def program_of(path: str, arguments: argparse.Namespace, console: Console) -> Pr
         if kind == "artifact":
             return load_onnx(open_artifact(path).program(), dims=dims)
         if kind == "text":
-            from argosy.passes.manager import read_reproducer
+            from argosy.ir.program_files import read_program
 
             try:
-                return load_onnx(read_reproducer(Path(path)), dims=dims)
+                return load_onnx(read_program(Path(path)), dims=dims)
             except UnicodeDecodeError:
                 raise ModelError("this is no text in UTF-8", where=path) from None
         skip = getattr(arguments, "skip_unknown", False)
@@ -102,16 +101,10 @@ def artifact_of(path: str, arguments: argparse.Namespace, console: Console) -> A
 
 def _refuse_compile_options(arguments: argparse.Namespace) -> None:
     """An artifact is compiled already: asking for other code is a mistake, not a wish that is dropped in silence."""
-    asked = [
-        name for name in ("arch", "precision", "allow_tf32", "fast_math", "without") if getattr(arguments, name, None)
-    ]
-    asked += asked_gpu_options(arguments)
-    asked += ["accuracy"] * (getattr(arguments, "accuracy", "standard") != "standard")
-    asked += ["compile_mode"] * (getattr(arguments, "compile_mode", "balanced") != "balanced")
+    asked = asked_compile_options(arguments)
     if asked:
-        option = getattr(arguments, "precision", None) if asked[0] == "precision" else asked[0].replace("_", "-")
         raise UsageError(
-            f"--{option} says how to compile, but {arguments.file} is compiled already",
+            f"{asked[0]} says how to compile, but {arguments.file} is compiled already",
             hint="give the model instead, or leave the option out",
         )
 

@@ -139,8 +139,11 @@ class _Walk(Rebuild):
         self.tape.at(root.source)
         try:
             return rule.apply(self.tape, captures)
-        except ModelError as error:  # the model is not at fault where a rule builds what contradicts itself
-            raise InternalError(error.what, where=f"rule {rule.name} at {node_name(root)}") from error
+        except (MemoryError, OSError):
+            raise
+        except Exception as error:  # the model is not at fault either where a rule builds what contradicts itself
+            what = error.what if isinstance(error, ModelError) else f"{type(error).__name__}: {error}"
+            raise InternalError(what, where=f"rule {rule.name} at {node_name(root)}") from error
         finally:
             self.tape.at("")
 

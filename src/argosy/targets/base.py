@@ -163,6 +163,10 @@ class Target(ABC):
         """False where an artifact runs on it without any code of its own."""
         return True
 
+    def command_words(self) -> Sequence[str]:
+        """What a command line says to have this target."""
+        return ("--arch", self.arch)
+
     def numbers(self) -> Sequence[Number]:
         """The numbers of the hardware that the code is made for, where they are more than the arch's name says."""
         return ()

@@ -22,7 +22,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib import metadata
 from pathlib import Path
 from typing import Final
@@ -126,7 +126,7 @@ def compile_objects(
     """Compile each source to an object file, in parallel processes; what the cache holds is not compiled if `cached`.
 
     `jobs` bounds the processes (default: one for each usable core). Raises CompileError with the first
-    diagnostics and the path of a reproducer, MissingExtraError without the compiler.
+    diagnostics and the text as evidence, MissingExtraError without the compiler.
     """
     store = object_cache() if cache is None else cache
     version = zig_version()
@@ -237,8 +237,8 @@ class _Compiler:
         ended = self._run((*words, *with_head), folder, _OBJECT)
         if ended.status:
             _blame_disk(ended)
-            hint = _reproducer(source.head + source.text, words)
-            raise CompileError(f"the C compiler refused it: {_first(ended)}", where=source.name, hint=hint)
+            refused = CompileError(f"the C compiler refused it: {_first(ended)}", where=source.name)
+            raise refused.attach("zig", partial(_evidence, source.head + source.text, words))
         return (folder / _OBJECT).read_bytes()
 
     def _run(self, command: Sequence[str], folder: Path, made: str) -> Finished:
@@ -261,17 +261,9 @@ def _first(ended: Finished) -> str:
     return "\n".join(lines[:_DIAGNOSTICS]) or ended.errors.strip()[-500:] or ended.reason
 
 
-def _reproducer(text: str, command: Sequence[str]) -> str:
-    """Write the text with the command that failed; where to find it, in words."""
-    name = f"{hashlib.sha256(text.encode()).hexdigest()[:16]}.c"
-    path = cache_folder() / "reproducers" / name
-    words = " ".join(["zig", *command[1:]]).replace(_SOURCE, name)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(f"// {words}\n{text}", encoding="utf-8")
-    except OSError as error:
-        return f"no reproducer could be written: {error.strerror or error}"
-    return f"reproducer: {path}"
+def _evidence(text: str, command: Sequence[str]) -> dict[str, bytes]:
+    """The text that the compiler refused, under the command that did."""
+    return {_SOURCE: f"// {' '.join(['zig', *command[1:]])}\n{text}".encode()}
 
 
 @contextmanager

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from argosy.cli.options.gpu import add_gpu_options, with_gpu_options
+from argosy.cli.options.gpu import add_gpu_options, asked_gpu_options, with_gpu_options
 from argosy.cli.options.model import dimensions
 from argosy.cli.parser import Parser
 from argosy.errors import UsageError
@@ -17,15 +17,16 @@ if TYPE_CHECKING:
     from argosy.drivers.machine import Machine
     from argosy.targets.base import Target
 
-__all__ = ["add_arch_option", "add_compile_options", "add_mode_option", "compile_options", "targets"]
+__all__ = ["add_arch_option", "add_compile_options", "add_mode_option", "asked_compile_options", "compile_options",
+           "targets"]  # fmt: skip
 
 log = logging.getLogger("argosy.cli")
 
 
-def add_compile_options(parser: Parser) -> None:
-    """Archs and everything that changes the code."""
+def add_compile_options(parser: Parser, default: str = "native, this machine") -> None:
+    """Archs and everything that changes the code; `default` says what is done without an arch."""
     group = parser.add_argument_group("compile options")
-    add_arch_option(group, "native, this machine")
+    add_arch_option(group, default)
     add_gpu_options(group)
     precision = group.add_mutually_exclusive_group()
     precision.add_argument("--fp16", action="store_const", const="fp16", dest="precision", help="compute in fp16")
@@ -65,6 +66,16 @@ def add_mode_option(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--compile-mode", choices=MODES, default="balanced", help="time of compiling against speed of code"
     )
+
+
+def asked_compile_options(arguments: argparse.Namespace) -> list[str]:
+    """The options of these that the command line has."""
+    flags = ("arch", "precision", "allow_tf32", "fast_math", "without")
+    asked = [name for name in flags if getattr(arguments, name, None)]
+    asked += asked_gpu_options(arguments)
+    asked += ["accuracy"] * (getattr(arguments, "accuracy", "standard") != "standard")
+    asked += ["compile_mode"] * (getattr(arguments, "compile_mode", "balanced") != "balanced")
+    return [f"--{arguments.precision if name == 'precision' else name.replace('_', '-')}" for name in asked]
 
 
 def targets(arguments: argparse.Namespace, machines: Iterable[Machine] = ()) -> tuple[Target, ...]:

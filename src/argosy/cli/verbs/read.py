@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from argosy.cli.console import Console
 from argosy.cli.files import emit
 from argosy.cli.options.common import add_output_option, add_why_option
+from argosy.cli.options.compile import add_compile_options, asked_compile_options, compile_options, targets
 from argosy.cli.options.model import add_model_options
 from argosy.cli.parser import Parser
 from argosy.cli.progress import progress
 from argosy.cli.sources import program_of
 from argosy.cli.verb import verb
 from argosy.errors import UsageError
+from argosy.options import Dimensions
 
 if TYPE_CHECKING:
     from argosy.ir.module import Module
@@ -35,11 +39,14 @@ def configure(parser: Parser) -> None:
     group.add_argument(
         "-p", "--apply-pass", action="append", default=[], metavar="PASS", help="run a pass; may be repeated, in order"
     )
-    group.add_argument("--after", metavar="PASS", help="stop after the first run of PASS; without -p, of those of -O")
+    group.add_argument(
+        "--after", metavar="PASS", help="stop after the first run of PASS; without -p and --arch, of those of -O"
+    )
     group.add_argument("--diff", action="store_true", help="show what each pass changed instead of the result")
     group.add_argument("-t", "--trim", type=int, default=0, metavar="N", help="leave out the last N instructions")
     add_why_option(parser, "the rules that fired, and those that declined with their reason")
     add_model_options(parser, skip_unknown=True)
+    add_compile_options(parser, "none; the passes of one that is named run, as these options ask")
 
 
 @verb(
@@ -50,12 +57,15 @@ def configure(parser: Parser) -> None:
     examples=(
         ("argosy read model.onnx", "the program as imported"),
         ("argosy read model.onnx -O --diff", "what each pass of the normalise phase changes"),
+        ("argosy read model.onnx --arch cpu --fp16 --diff", "what each pass for an arch changes"),
         ("argosy read model.onnx --apply-pass fold_constants --why", "one pass, and which rules fired or declined"),
         ("argosy read model.onnx --format python -o build.py", "a script that builds the program"),
     ),
 )
 def read_model(arguments: argparse.Namespace, console: Console) -> int:
     """Read, apply what is asked, show."""
+    from argosy.reproducers import leaving_reproducer, read_case
+
     form = _format(arguments)
     phases = _phases(arguments)
     program = program_of(arguments.file, arguments, console)
@@ -66,7 +76,8 @@ def read_model(arguments: argparse.Namespace, console: Console) -> int:
         emit(_show(program, main, form), arguments.output, console)
         return 0
     changes: list[str] = []
-    with progress(console, f"running passes on {arguments.file}"):
+    case = partial(read_case, replace(program, main=main), _pass_words(arguments))
+    with progress(console, f"running passes on {arguments.file}"), leaving_reproducer(case):
         main, context = _run_passes(main, phases, arguments, changes)
     emit("\n".join(changes) if arguments.diff else _show(program, main, form), arguments.output, console)
     if arguments.why:
@@ -88,50 +99,81 @@ def _format(arguments: argparse.Namespace) -> str:
 
 
 def _phases(arguments: argparse.Namespace) -> tuple[Phase, ...]:
-    """What is to run: the normalise phase, the named passes, or nothing."""
+    """What is to run: the passes of an arch, the normalise phase, the named passes, or nothing."""
     from argosy.passes.manager import Phase, make_pass
 
-    phases: tuple[Phase, ...] = ()
-    if arguments.optimise or (arguments.after and not arguments.apply_pass):
+    phases = _arch_phases(arguments)
+    if not phases and (arguments.optimise or (arguments.after and not arguments.apply_pass)):
         from argosy.passes import NORMALISE
 
         phases = (NORMALISE,)
     if arguments.apply_pass:
         phases += (Phase("asked", tuple(make_pass(name) for name in arguments.apply_pass)),)
-    if arguments.after:
-        name = arguments.after.replace("-", "_")
-        make_pass(name) if name not in _names(phases) else None
-        if name not in _names(phases):
-            raise UsageError(
-                f"the pass {name} is not among those that run", hint=f"they are: {', '.join(_names(phases))}"
-            )
+    if arguments.after and (name := arguments.after.replace("-", "_")) not in _names(phases):
+        make_pass(name)
+        raise UsageError(f"the pass {name} is not among those that run", hint=f"they are: {', '.join(_names(phases))}")
+    return phases
+
+
+def _arch_phases(arguments: argparse.Namespace) -> tuple[Phase, ...]:
+    """The pipeline of the arch that is named, if one is. Raises UsageError for several, and for options without one."""
+    from argosy.targets.left_out import check_left_out
+
+    asked = asked_compile_options(arguments)
+    if not arguments.arch and not arguments.gpu_arch:
+        if asked:
+            raise UsageError(f"{asked[0]} changes the passes of an arch, and none is named", hint="add --arch A")
+        return ()
+    if arguments.optimise:
+        raise UsageError("-O asks for the normalise phase, which the passes of an arch begin with", hint="leave -O out")
+    chosen = targets(arguments)
+    if len(chosen) > 1:
+        raise UsageError(f"--arch means several: {', '.join(target.arch for target in chosen)}", hint="name one")
+    options = compile_options(arguments, chosen)
+    check_left_out(chosen, options)
+    phases = chosen[0].phases(options)
+    if not phases and not arguments.apply_pass:
+        raise UsageError(f"{chosen[0].arch} runs no passes", hint="leave --arch out, or name another")
     return phases
 
 
 def _names(phases: tuple[Phase, ...]) -> list[str]:
-    return [step.name for phase in phases for step in phase.passes]
+    return list(dict.fromkeys(step.name for phase in phases for step in phase.passes))
+
+
+def _pass_words(arguments: argparse.Namespace) -> list[str]:
+    """The words that ask for the same passes."""
+    from argosy.reproducers import option_words
+
+    words = [word for name in arguments.apply_pass for word in ("--apply-pass", name)]
+    words += ["--after", arguments.after] if arguments.after else []
+    if arguments.arch or arguments.gpu_arch:
+        chosen = targets(arguments)
+        options = replace(compile_options(arguments, chosen), dims=Dimensions())
+        return [*words, *chosen[0].command_words(), *option_words(options)]
+    return words + ["-O"] * arguments.optimise
 
 
 def _run_passes(
     module: Module, phases: tuple[Phase, ...], arguments: argparse.Namespace, changes: list[str]
 ) -> tuple[Module, PassContext]:
-    from argosy.options import cache_folder
     from argosy.passes.manager import PassContext, PassManager, diff_text
+    from argosy.rewrite.trace import Trace
 
     def note(stage: Stage) -> None:
         if arguments.diff and stage.changed:
-            changes.append(diff_text(stage.before, stage.after, (f"before {stage.name}", f"after {stage.name}")))
+            told = [f"{when} {stage.name} ({stage.phase}, pass {stage.number})" for when in ("before", "after")]
+            changes.append(diff_text(stage.before, stage.after, (told[0], told[1])))
 
-    context = PassContext.of(module)
+    rules = [part.removeprefix("rule:") for part in arguments.without if part.startswith("rule:")]
+    context = PassContext.of(module, Trace(rules))
     stop = (arguments.after or "").replace("-", "_")
-    manager = PassManager(phases, stop_after=stop, reproducers=cache_folder() / "reproducers", observers=(note,))
+    manager = PassManager(phases, stop_after=stop, observers=(note,))
     return manager.run(module, context), context
 
 
 def _show(program: Program, main: Module, form: str) -> str:
-    import dataclasses
-
-    program = program if main is program.main else dataclasses.replace(program, main=main)
+    program = program if main is program.main else replace(program, main=main)
     if form == "text":
         from argosy.ir.printer import print_program
 
@@ -152,8 +194,6 @@ def _show(program: Program, main: Module, form: str) -> str:
 
 def _trim(module: Module, count: int) -> Module:
     """The module without its last `count` instructions; what only those read are its new results."""
-    import dataclasses
-
     from argosy.ir.module import Constant
 
     if not 0 < count < len(module.instructions):
@@ -174,4 +214,4 @@ def _trim(module: Module, count: int) -> Module:
         unique = name if name and name not in taken else f"result{index}"
         taken.add(unique)
         results[value] = unique
-    return dataclasses.replace(module, instructions=kept, results=tuple(results), result_names=tuple(results.values()))
+    return replace(module, instructions=kept, results=tuple(results), result_names=tuple(results.values()))

@@ -1,7 +1,7 @@
 """Runs the passes of a pipeline, and does the housekeeping that no pass need think of.
 
-After each pass that changed something: dead code goes, the module is validated, observers are told. A
-pass that fails leaves a reproducer: the module it was given and the command that runs it again.
+After each pass that changed something: dead code goes, the module is validated, observers are told. The error of a
+pass that fails has the module that it was given as evidence, for a reproducer.
 """
 
 from __future__ import annotations
@@ -9,14 +9,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
+from functools import partial
 from typing import TypeAlias
 
 from argosy.errors import ArgosyError, CompileError, InternalError
 from argosy.ir.module import Module
+from argosy.ir.program import Program
+from argosy.ir.program_files import program_files
 from argosy.ir.validate import Validator
 from argosy.passes.manager.passes import Pass, PassContext, Phase
-from argosy.passes.manager.reproducer import write_reproducer
 from argosy.rewrite.dead_code import remove_dead_code
 
 __all__ = ["Observer", "PassManager", "Stage"]
@@ -50,19 +51,17 @@ Observer: TypeAlias = Callable[[Stage], None]
 class PassManager:
     """A pipeline: phases in order.
 
-    `stop_after` names the pass after whose first run to stop; `reproducers` is the folder for modules on
-    which a pass failed (None: none are written); `observers` are called after each pass.
+    `stop_after` names the pass after whose first run to stop; `observers` are called after each pass.
     """
 
     phases: tuple[Phase, ...]
     stop_after: str = ""
-    reproducers: Path | None = None
     observers: tuple[Observer, ...] = ()
 
     def run(self, module: Module, context: PassContext | None = None) -> Module:
         """The module after all passes; itself where none changed it.
 
-        Raises InternalError or CompileError naming the pass, and the reproducer where one was written.
+        Raises InternalError or CompileError naming the pass, with the module that it was given as evidence.
         """
         context = context or PassContext.of(module)
         validator = Validator()
@@ -91,7 +90,7 @@ class PassManager:
             if after is not module:
                 after = remove_dead_code(after, context.namer)
                 validator.check(after)
-        except MemoryError:
+        except (MemoryError, OSError):  # the machine's fault
             raise
         except Exception as error:
             raise self._failure(step, module, error) from error
@@ -106,12 +105,10 @@ class PassManager:
         where = f"pass {step.name}"
         if isinstance(error, ArgosyError) and not isinstance(error, (InternalError, CompileError)):
             return error.at(where)  # the model's fault or the caller's: nothing to reproduce
-        hint = error.hint if isinstance(error, ArgosyError) else ""
-        if self.reproducers is not None:
-            file = write_reproducer(self.reproducers, step.name, module, error)
-            hint = f"{hint}\n  " if hint else ""
-            hint += f"to see it again: argosy read {file} --apply-pass {step.name}"
         if isinstance(error, ArgosyError):
-            kind = type(error)
-            return kind(error.what, where=f"{where}: {error.where}" if error.where else where, hint=hint)
-        return InternalError(f"{type(error).__name__}: {error}", where=where, hint=hint)
+            told: ArgosyError = type(error)(
+                error.what, where=f"{where}: {error.where}" if error.where else where, hint=error.hint
+            )
+        else:
+            told = InternalError(f"{type(error).__name__}: {error}", where=where)
+        return told.attach(step.name, partial(program_files, f"before-{step.name}", Program(module)))

@@ -6,7 +6,7 @@ import importlib.util
 import logging
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar, Final
 
 import msgspec
@@ -115,6 +115,12 @@ class GpuTarget(Target):
     @property
     def is_cross_compile(self) -> bool:
         return bool(self.gpu_arch)
+
+    def command_words(self) -> Sequence[str]:
+        given = {key: value for key, value in asdict(self._overrides()).items() if value is not None}
+        numbers = ", ".join(f"{key}:{value}" for key, value in given.items())
+        params = ("--gpu-arch-params", f"{{{numbers}}}") if given else ()
+        return ("--gpu-arch", self.gpu_arch or self.arch, *params)
 
     def numbers(self) -> Sequence[Number]:
         return self._overrides().numbers(self._plain_row())

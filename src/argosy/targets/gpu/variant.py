@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, Literal
 
 from msgspec.structs import replace
@@ -64,6 +65,19 @@ def compiled_variant(
 
     Raises CompileError for a host step under `strict`, MissingExtraError without the toolchain.
     """
+    texts: dict[str, str] = {}
+    try:
+        return _compiled(module, arch, options, crew, texts)
+    except CompileError as error:
+        if texts:
+            error.attach("triton", partial(_evidence, texts))
+        raise
+
+
+def _compiled(
+    module: Module, arch: GpuArch, options: CompileOptions, crew: TritonCrew | None, texts: dict[str, str]
+) -> CompiledModule:
+    """The same; `texts` takes those of the kernels that were refused, under the reason."""
     target = gpu_code(arch)
     refused: dict[str, str] = {}
     spilled: dict[str, int] = {}
@@ -74,11 +88,12 @@ def compiled_variant(
         sources = [lowered.kernels[name].source() for name in names]
         made = compile_kernels(sources, target, crew=crew, jobs=options.jobs, cached=cached)
         compiled: dict[str, CompiledKernel] = {}
-        for name, answer in zip(names, made, strict=True):
+        for name, source, answer in zip(names, sources, made, strict=True):
             why = answer.reason if isinstance(answer, Refused) else _why_not(answer, arch)
             if why or isinstance(answer, Refused):
                 log.info("the kernel %s is not taken: %s", name, why)
                 refused[name] = why
+                texts[name] = f"# {arch.name}: {' '.join(why.split())}\n{source.text}"
             else:
                 compiled[name] = answer
         met = {} if turn >= _SPILL_ROUNDS else _spills(compiled.values())
@@ -96,6 +111,10 @@ def gpu_code(arch: GpuArch) -> GpuCode:
     backend: Literal["cuda", "hip"] = "hip" if arch.vendor == "amd" else "cuda"
     portable = arch.portable and not generic
     return GpuCode(backend, triton.arch, triton.warp_size, portable, generic, arch.ptx_version, arch.llvm_features)
+
+
+def _evidence(texts: Mapping[str, str]) -> dict[str, bytes]:
+    return {f"{name}.py": text.encode() for name, text in texts.items()}
 
 
 def _why_not(kernel: CompiledKernel, arch: GpuArch) -> str:

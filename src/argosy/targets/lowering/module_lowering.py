@@ -29,13 +29,14 @@ from argosy.artifact.plan import (
     Step,
     StraightBlock,
 )
-from argosy.errors import CompileError
+from argosy.errors import ArgosyError, CompileError, InternalError
 from argosy.ir.dim import DimLike
 from argosy.ir.module import Constant, Instruction, Module, Value
 from argosy.ir.types import TensorType, Type
 from argosy.ops.demands import Demand
 from argosy.ops.fused import Fused
 from argosy.options import CompileOptions
+from argosy.rewrite.trace import node_name
 from argosy.targets.lowering.choices import HOST, NOTHING, Choice
 from argosy.targets.lowering.control import Turn, lower_control
 from argosy.targets.lowering.load_time import is_done_at_load, without_passing
@@ -234,6 +235,14 @@ class ModuleLowering(PlanBuffers, ABC):
     # Instructions
 
     def _instruction(self, instruction: Instruction) -> None:
+        try:
+            self._lower(instruction)
+        except (ArgosyError, MemoryError, OSError):
+            raise
+        except Exception as error:
+            raise InternalError(f"{type(error).__name__}: {error}", where=node_name(instruction)) from error
+
+    def _lower(self, instruction: Instruction) -> None:
         if isinstance(instruction.op, Constant):
             kind = instruction.types[0]
             number = self.buffer("weight", kind, literal=self.encoder.literal(instruction.op.literal))
