@@ -8,12 +8,14 @@ from dataclasses import dataclass
 
 from argosy.ir.module import Constant, Instruction, Module, Parameter
 
-__all__ = ["HOST", "NOTHING", "Choice", "config_words", "nodes_of"]
+__all__ = ["HOST", "LEFT_OUT", "NOTHING", "Choice", "config_words", "nodes_of"]
 
 HOST = "host"
 """In place of a solution: numpy does it on the host."""
 NOTHING = "nothing"
 """In place of a solution: nothing is done, the result lies where the operand does."""
+LEFT_OUT = "it is left out, as asked"
+"""Why a solution is not asked."""
 
 
 @dataclass(frozen=True, slots=True)

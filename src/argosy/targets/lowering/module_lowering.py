@@ -37,7 +37,7 @@ from argosy.ops.demands import Demand
 from argosy.ops.fused import Fused
 from argosy.options import CompileOptions
 from argosy.rewrite.trace import node_name
-from argosy.targets.lowering.choices import HOST, NOTHING, Choice
+from argosy.targets.lowering.choices import HOST, LEFT_OUT, NOTHING, Choice
 from argosy.targets.lowering.control import Turn, lower_control
 from argosy.targets.lowering.load_time import is_done_at_load, without_passing
 from argosy.targets.lowering.plan_buffers import PlanBuffers
@@ -220,7 +220,7 @@ class ModuleLowering(PlanBuffers, ABC):
 
     def why_left_out(self, solution: str) -> str:
         """Why a solution is not asked; empty where it is."""
-        return "it is left out, as asked" if solution in self.left_out else ""
+        return LEFT_OUT if solution in self.left_out else ""
 
     def is_done_at_load(self, instruction: Instruction, is_weight: Callable[[Value], bool]) -> bool:
         """Whether an instruction is done once, when the artifact is loaded."""

@@ -10,6 +10,7 @@ from argosy.targets.cpu.codegen.kernel import Kernel
 from argosy.targets.cpu.layout import Blocked
 from argosy.targets.cpu.solution import Problem, Steps, solutions_for
 from argosy.targets.lowering.accesses import DeclinedError
+from argosy.targets.lowering.choices import LEFT_OUT
 
 __all__ = ["lower_inner"]
 
@@ -26,8 +27,9 @@ def lower_inner(module: Module, anchor: Instruction, outer: Problem, steps: Step
     lying = tuple(layouts[index] if same else None for index, same in zip(operands, kept, strict=True))
     problem = Problem(module, anchor, outer.arch, outer.options, lying)
     reasons = []
+    left_out = outer.options.leaves_out("solution")
     for solution in solutions_for(anchor.op.name):
-        why = solution.applies(problem)
+        why = LEFT_OUT if solution.name in left_out else solution.applies(problem)
         if why:
             reasons.append(f"{solution.name}: {why}")
             continue
