@@ -1,0 +1,25 @@
+"""Each planted fault is found by `argosy.verify`, and nothing is found without it."""
+
+from __future__ import annotations
+
+import pytest
+
+import argosy
+from argosy.verification import Report
+from tests.debugging.faults.catalog import FAULTS
+from tests.debugging.faults.fault import Fault
+
+
+def verified(fault: Fault) -> Report:
+    """What `verify` says of the fault's model."""
+    return argosy.verify(
+        fault.model().SerializeToString(), targets=fault.targets, device=fault.device, against=fault.against,
+        dims=fault.dims, inputs=fault.inputs, options=fault.options,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=str)
+def test_a_fault_is_found(fault: Fault) -> None:
+    assert verified(fault).passed, "without the fault"
+    with fault.plant():
+        assert not verified(fault).passed, "with the fault"
