@@ -108,10 +108,14 @@ def is_quantised(program: Program) -> bool:
     return any("quantize" in instruction.op.name for instruction in program.main.walk())
 
 
-def compare(expected: Mapping[str, Any], found: Any, rule: Rule) -> tuple[Mismatch, ...]:
+def compare(
+    expected: Mapping[str, Any], found: Any, rule: Rule, exact: Mapping[str, Any] | None = None
+) -> tuple[Mismatch, ...]:
     """Every way in which `found` differs from `expected`; empty where they agree.
 
-    Values are numpy arrays, lists (sequences), dicts of scalars or arrays (maps) or None (an absent optional).
+    Values are numpy arrays, lists (sequences), dicts of scalars or arrays (maps) or None (an absent optional). `exact`
+    are the expected values in float64 where these are known better than their type can tell: then it is from them that
+    finite floats may not be far.
     """
     if not isinstance(found, Mapping):
         return (Mismatch("outputs", f"expected a mapping from names to values, found {type(found).__name__}"),)
@@ -121,16 +125,16 @@ def compare(expected: Mapping[str, Any], found: Any, rule: Rule) -> tuple[Mismat
         mismatches.append(Mismatch("outputs", f"their order is {list(found)}, expected {list(expected)}"))
     for name, value in expected.items():
         if name in found:
-            mismatches += _compare_value(name, value, found[name], rule)
+            mismatches += _compare_value(name, value, found[name], rule, value if exact is None else exact[name])
     return tuple(mismatches)
 
 
-def _compare_value(place: str, expected: Any, found: Any, rule: Rule) -> Iterator[Mismatch]:
+def _compare_value(place: str, expected: Any, found: Any, rule: Rule, exact: Any) -> Iterator[Mismatch]:
     if expected is None or found is None:
         if expected is not None or found is not None:
             yield Mismatch(place, f"expected {_kind(expected)}, found {_kind(found)}")
     elif isinstance(expected, np.ndarray):
-        what = _compare_array(expected, found, rule)
+        what = _compare_array(expected, found, rule, exact)
         if what:
             yield Mismatch(place, what)
     elif isinstance(expected, Mapping):
@@ -138,15 +142,15 @@ def _compare_value(place: str, expected: Any, found: Any, rule: Rule) -> Iterato
             yield Mismatch(place, f"expected {_kind(expected)}, found {_kind(found)}")
             return
         for key, value in expected.items():
-            yield from _compare_value(f"{place}[{key!r}]", value, found[key], rule)
+            yield from _compare_value(f"{place}[{key!r}]", value, found[key], rule, exact[key])
     elif isinstance(expected, Sequence) and not isinstance(expected, str):
         if not isinstance(found, list | tuple) or len(found) != len(expected):
             yield Mismatch(place, f"expected {_kind(expected)}, found {_kind(found)}")
             return
         for index, (left, right) in enumerate(zip(expected, found, strict=True)):
-            yield from _compare_value(f"{place}[{index}]", left, right, rule)
+            yield from _compare_value(f"{place}[{index}]", left, right, rule, exact[index])
     elif isinstance(expected, np.generic) and isinstance(found, np.generic):
-        what = _compare_array(np.asarray(expected), np.asarray(found), rule)
+        what = _compare_array(np.asarray(expected), np.asarray(found), rule, np.asarray(exact))
         if what:
             yield Mismatch(place, what)
     elif type(expected) is not type(found) or expected != found:
@@ -166,7 +170,7 @@ def _kind(value: Any) -> str:
     return type(value).__name__
 
 
-def _compare_array(expected: Array, found: Any, rule: Rule) -> str:
+def _compare_array(expected: Array, found: Any, rule: Rule, exact: Array) -> str:
     """What is wrong with the array `found`, or an empty text."""
     if not isinstance(found, np.ndarray):
         return f"expected {_kind(expected)}, found {_kind(found)}"
@@ -183,7 +187,7 @@ def _compare_array(expected: Array, found: Any, rule: Rule) -> str:
         return _first_difference(expected, found, expected != found)
     if dtype.is_integer:
         return _first_difference(expected, found, _distance(expected, found) > rule.allowed_integer(expected, dtype))
-    return _compare_floats(expected, found, dtype, rule)
+    return _compare_floats(expected, found, dtype, rule, exact)
 
 
 def _distance(expected: Array, found: Array) -> Array:
@@ -194,26 +198,27 @@ def _distance(expected: Array, found: Array) -> Array:
     return (np.maximum(expected, found).view(unsigned) - np.minimum(expected, found).view(unsigned)).view(unsigned)
 
 
-def _compare_floats(expected: Array, found: Array, dtype: DType, rule: Rule) -> str:
+def _compare_floats(expected: Array, found: Array, dtype: DType, rule: Rule, exact: Array) -> str:
+    # In float64, so that the difference of the ends of float32 is a number.
+    wide = np.complex128 if dtype.kind == "complex" else np.float64
+    truth = exact.astype(wide)
     if dtype.bits < 32:
         expected, found = expected.astype(np.float32), found.astype(np.float32)
     with np.errstate(all="ignore"):
-        same = (expected == found) | (np.isnan(expected) & np.isnan(found))
+        unlike = ~((expected == found) | (np.isnan(expected) & np.isnan(found)))
         finite = np.isfinite(expected) & np.isfinite(found)
-        astray = ~finite & ~same
+        astray = ~finite & unlike
         if astray.any():
             return _first_difference(expected, found, astray, "non-finite positions differ")
-        # In float64, so that the difference of the ends of float32 is a number.
-        wide = np.complex128 if dtype.kind == "complex" else np.float64
-        difference = np.abs(found.astype(wide) - expected.astype(wide))
-        allowed = np.broadcast_to(rule.allowed(expected.astype(wide), dtype), expected.shape)
-        off = ~same & ~(difference <= allowed)
+        difference = np.abs(found.astype(wide) - truth)
+        allowed = np.broadcast_to(rule.allowed(truth, dtype), expected.shape)
+        off = finite & ~(difference <= allowed)
     if not off.any():
         return ""
     worst = np.unravel_index(np.argmax(np.where(off, difference, -1.0)), expected.shape)
     return (
         f"{int(off.sum())} of {off.size} elements differ, the most at {[int(i) for i in worst]}: "
-        f"{found[worst]}, expected {expected[worst]}, off by {difference[worst]:.3g} (allowed: {allowed[worst]:.3g})"
+        f"{found[worst]}, expected {exact[worst]}, off by {difference[worst]:.3g} (allowed: {allowed[worst]:.3g})"
     )
 
 

@@ -22,6 +22,7 @@ from argosy.ir.formula import Expr, Formula
 from argosy.options import Dimensions
 
 FLOAT, INT64, INT32, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.INT32, TensorProto.BOOL
+ON = np.array([0, 1], np.float32)
 TABLE = np.arange(60, dtype=np.float32).reshape(20, 3)
 
 
@@ -131,11 +132,11 @@ CASES: dict[str, tuple[onnx.ModelProto, dict[str, Any]]] = {
         {"i": (0, 19)},
     ),
     "one hot": (
-        model([node("OneHot", "i", "d", "v")], {"i": (INT64, [4])}, {"d": np.int64(9), "v": np.float32([0, 1])}),
+        model([node("OneHot", "i", "d", "v")], {"i": (INT64, [4])}, {"d": np.int64(9), "v": ON}),
         {"i": (0, 8)},
     ),
     "a depth": (
-        model([node("OneHot", "i", "d", "v")], {"i": (INT64, [4]), "d": (INT64, [])}, {"v": np.float32([0, 1])}),
+        model([node("OneHot", "i", "d", "v")], {"i": (INT64, [4]), "d": (INT64, [])}, {"v": ON}),
         {"d": (2, 8)},
     ),
     "lengths of sequences": (
@@ -265,9 +266,9 @@ def test_the_range_of_an_input_is_that_of_what_reads_it(case: str) -> None:
 def test_generated_inputs_are_taken(case: str) -> None:
     """By our evaluation, which refuses what is out of range, and by ONNX's own."""
     source, _ = CASES[case]
-    loaded = program(source)
+    loaded: Any = program(source)
     session = argosy.Session(argosy.compile(loaded, targets=["ref"]))
-    theirs = None if "Bernoulli" in str(source.graph.node) else ReferenceEvaluator(source)
+    theirs: Any = None if "Bernoulli" in str(source.graph.node) else ReferenceEvaluator(source)
     for seed in range(8):
         made = make_inputs(loaded.inputs, InputRequest(seed=seed), Dimensions.of({"N": 6}), program=lambda: loaded)
         found = session.run(made.values)["y"]

@@ -10,7 +10,7 @@ import numpy as np
 
 from argosy.errors import ModelError
 from argosy.ir.dim import ceildiv, equal
-from argosy.ir.dtype import FLOAT32, INT32, Array, DType, dtype_of
+from argosy.ir.dtype import FLOAT32, FLOAT64, INT32, Array, DType, dtype_of
 from argosy.ir.module import Value
 from argosy.ir.op import Op, register
 from argosy.ir.types import TensorType, Type
@@ -132,7 +132,7 @@ class Quantize(Op):
 class Dequantize(Op):
     """`(x - zero_point) * scale` in `dtype`. Operands: x, scale, [zero_point]; axis and blocks as in `Quantize`.
 
-    Integers are subtracted as such; the product is computed in float32.
+    Integers are subtracted as such; the product is computed in float32, with a scale of float64 in that.
     """
 
     name = "dequantize"
@@ -155,9 +155,10 @@ class Dequantize(Op):
 
     def evaluate(self, *values: Any) -> tuple[Any, ...]:
         x, scale, zero_point = (*values, None)[:3]
-        whole = convert(x, INT32) if dtype_of(x.dtype).is_integer else x.astype(np.float32)
+        wide = scale.dtype if scale.dtype == FLOAT64.numpy else FLOAT32.numpy
+        whole = convert(x, INT32) if dtype_of(x.dtype).is_integer else x.astype(wide)
         if zero_point is not None:
             offset = convert(zero_point, INT32).astype(whole.dtype) if whole.dtype.kind == "i" else zero_point
             whole = whole - _spread(offset.astype(whole.dtype), x.shape, self.axis, self.block_size)
-        factor = _spread(scale.astype(np.float32), x.shape, self.axis, self.block_size)
-        return (convert(np.asarray(whole.astype(np.float32) * factor), self.dtype),)
+        factor = _spread(scale.astype(wide), x.shape, self.axis, self.block_size)
+        return (convert(np.asarray(whole.astype(wide) * factor), self.dtype),)

@@ -1,4 +1,4 @@
-"""Where expected answers come from: ref, ONNX Runtime, or a file."""
+"""Where expected answers come from: ref, ref in float64, ONNX Runtime, or a file."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from argosy.ir.interpreter import Interpreter, Observer
 from argosy.ir.op import Env
 from argosy.ir.program import Program
 from argosy.ir.types import MapType, SequenceType, TensorType, Type
+from argosy.verification.widened import WideReference
 
 __all__ = ["FileReference", "OnnxRuntimeReference", "RefReference", "Reference", "make_reference"]
 
@@ -97,7 +98,7 @@ class FileReference:
 
 
 def make_reference(against: str, model: Any, program: Program) -> Reference:
-    """The reference that `against` names: `ref`, `onnxruntime`, or the path of an .npz file."""
+    """The reference that `against` names: `ref`, `ref64`, `onnxruntime`, or the path of an .npz file."""
     if against == "ref":
         return RefReference(program)
     if against == "onnxruntime":
@@ -105,9 +106,11 @@ def make_reference(against: str, model: Any, program: Program) -> Reference:
             raise UsageError("ONNX Runtime needs the ONNX model", hint="give the model instead of the artifact")
         return OnnxRuntimeReference(model, program.outputs)
     if against == "ref64":
-        raise UsageError("this version has no ref64", hint="use ref or onnxruntime")
+        return WideReference(program)
     if not against.endswith(".npz"):
-        raise UsageError(f"the reference is {against!r}", hint="use ref, onnxruntime, or an .npz file of outputs")
+        raise UsageError(
+            f"the reference is {against!r}", hint="use ref, ref64, onnxruntime, or an .npz file of outputs"
+        )
     return FileReference(against, program.outputs)
 
 

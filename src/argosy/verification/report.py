@@ -5,12 +5,23 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from argosy.comparison import Mismatch
 
-__all__ = ["CaseReport", "Difference", "InstructionReport", "Report"]
+__all__ = ["CaseReport", "Difference", "InstructionReport", "NonFinite", "Report"]
+
+
+@dataclass(frozen=True, slots=True)
+class NonFinite:
+    """How many numbers are NaN or infinite on either side, and where the sides differ in that first."""
+
+    nan_expected: int
+    inf_expected: int
+    nan_found: int
+    inf_found: int
+    first: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +30,10 @@ class Difference:
 
     `largest` is the greatest difference, `relative` the same over the largest expected magnitude, `rms` the root mean
     square over that magnitude; `different` of `size` elements are not the same bits (NaN equals NaN), the first of
-    them at `first`, where `found` stands and `expected` should.
+    them at `first`, where `found` stands and `expected` should. The greatest difference is at `worst`, where
+    `worst_found` stands and `worst_expected` should. `histogram` counts elements by their error as a share of the
+    largest magnitude: `0`, then the end of the decade that it lies in (`1e-7`: above 1e-8, up to 1e-7), and `more`
+    than 1. `non_finite` is there where a number is NaN or infinite.
     """
 
     name: str
@@ -32,6 +46,11 @@ class Difference:
     first: tuple[int, ...] | None
     found: str
     expected: str
+    worst: tuple[int, ...] | None = None
+    worst_found: str = ""
+    worst_expected: str = ""
+    histogram: dict[str, int] = field(default_factory=dict)
+    non_finite: NonFinite | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +124,7 @@ class Report:
         for case in self.cases:
             lines.append(f"case {case.number}: {'agrees' if case.passed else 'DOES NOT AGREE'} (seed {case.seed})")
             lines += [f"  input {name}: {told}" for name, told in case.inputs.items()]
-            lines += [f"  {_told(difference)}" for difference in case.differences]
+            lines += [f"  {line}" for difference in case.differences for line in _told(difference)]
             lines += [f"  mismatch: {mismatch}" for mismatch in case.mismatches]
         if self.instructions:
             failed = [entry for entry in self.instructions if not entry.passed]
@@ -118,15 +137,39 @@ class Report:
         return "\n".join(lines)
 
 
-def _told(difference: Difference) -> str:
+def _told(difference: Difference) -> list[str]:
+    """One line for the same bits, else also where the worst element is, and how the errors are spread."""
     text = f"{difference.name} {difference.type}: "
+    numbers = difference.non_finite
     if not difference.different:
-        return f"{text}the same bits"
-    text += f"largest difference {difference.largest:.3g} ({difference.relative:.2g} of the largest magnitude), "
-    text += f"rms {difference.rms:.2g}, {difference.different} of {difference.size} elements differ"
-    if difference.first is not None:
-        text += f", first at {list(difference.first)}: {difference.found}, expected {difference.expected}"
-    return text
+        held = f", {_counts(numbers.nan_expected, numbers.inf_expected)} among them" if numbers else ""
+        same = "the same bits" if not difference.largest else f"the nearest numbers, {_error(difference)}"
+        return [f"{text}{same}{held}"]
+    lines = [f"{text}{_error(difference)}, {difference.different} of {difference.size} elements differ"]
+    for what, place, found, expected in (
+        ("worst", difference.worst, difference.worst_found, difference.worst_expected),
+        ("first", difference.first, difference.found, difference.expected),
+    ):
+        if place is not None and (what == "worst" or place != difference.worst):
+            lines.append(f"  {what} at {list(place)}: {found}, expected {expected}")
+    spread = ", ".join(
+        f"{name if name in ('0', 'more') else f'to {name}'} in {count}" for name, count in difference.histogram.items()
+    )
+    lines.append(f"  errors over the largest magnitude: {spread}")
+    if numbers is not None:
+        where = "in the same places" if numbers.first is None else f"first different at {list(numbers.first)}"
+        found = _counts(numbers.nan_found, numbers.inf_found)
+        lines.append(f"  not finite: {found}, expected {_counts(numbers.nan_expected, numbers.inf_expected)}, {where}")
+    return lines
+
+
+def _error(difference: Difference) -> str:
+    share = f"{difference.largest:.3g} ({difference.relative:.2g} of the largest magnitude)"
+    return f"largest difference {share}, rms {difference.rms:.2g}"
+
+
+def _counts(nan: int, inf: int) -> str:
+    return f"{nan} NaN and {inf} Inf"
 
 
 def _plain(value: Any) -> Any:

@@ -22,6 +22,7 @@ from argosy.verification.measure import measure
 from argosy.verification.reference import Reference, RefReference, make_reference
 from argosy.verification.report import CaseReport, InstructionReport, Report
 from argosy.verification.tolerance import Tolerance
+from argosy.verification.widened import WideReference, rounded
 
 __all__ = ["verify"]
 
@@ -45,10 +46,11 @@ def verify(
 ) -> Report:
     """Run a model's code on this machine against `against`, and report every output.
 
-    The code is `artifact`'s, or what `model` compiles to for `targets`. `against` is `ref`, `onnxruntime`, the path of
-    an .npz file with the outputs, or a reference. `inputs` are arrays by name or a request; what is missing is
-    generated, with another seed and in turn other sizes for each of `cases`. `dims` are bound as `load_onnx` does; of
-    a Program they choose sizes only. `tolerance` is by default the project's rule. `per_instruction` also compares
+    The code is `artifact`'s, or what `model` compiles to for `targets`. `against` is `ref`, `ref64` (in float64),
+    `onnxruntime`, the path of an .npz file with the outputs, or a reference. `inputs` are arrays by name or a request;
+    what is missing is generated, with another seed and in turn other sizes for each of `cases`. `dims` are bound as
+    `load_onnx` does; of a Program they choose sizes only. `tolerance` is by default the project's rule, for the
+    precision of the variant that runs. `per_instruction` also compares
     the results of the nodes in between. Never raises for a mismatch: see `Report.passed`.
     """
     if cases < 1:
@@ -114,7 +116,7 @@ class _Verification:
         return Report(
             self._session.variant,
             self._reference.name,
-            str(self._tolerance),
+            self._tolerance.rule(self._program.outputs.values()),
             tuple(reports),
             instructions,
             unmatched,
@@ -124,8 +126,11 @@ class _Verification:
         self, case: int, seed: int, made: Inputs, expected: Mapping[str, Any], found: Mapping[str, Any]
     ) -> CaseReport:
         told = {name: f"{_told(value)}, {made.origins[name]}" for name, value in made.values.items()}
-        mismatches = self._tolerance.compare(expected, found)
-        return CaseReport(case, seed, told, measure(expected, found), mismatches)
+        exact = None
+        if isinstance(self._reference, WideReference):
+            exact, expected = expected, rounded(expected, self._program.outputs)
+        mismatches = self._tolerance.compare(expected, found, exact)
+        return CaseReport(case, seed, told, measure(expected, found, exact), mismatches)
 
     def _instructions(self, ours: _Recorder, theirs: _Recorder) -> tuple[tuple[InstructionReport, ...], int]:
         reports: list[InstructionReport] = []

@@ -20,9 +20,11 @@ def add_comparison_options(parser: Parser) -> argparse._ArgumentGroup:
         "--against",
         default="ref",
         metavar="REFERENCE",
-        help="ref (default), onnxruntime, or an .npz file with the expected outputs",
+        help="ref (default), ref64 (the same in float64), onnxruntime, or an .npz file with the expected outputs",
     )
-    group.add_argument("--atol", type=_number, metavar="X", help="allow |found - expected| <= atol + rtol |expected|")
+    group.add_argument(
+        "--atol", type=_number, metavar="X", help="allow |found - expected| <= atol + rtol |expected|, integers atol"
+    )
     group.add_argument("--rtol", type=_number, metavar="X", help="the same; without any, the rule of the docs holds")
     group.add_argument("--rms", type=_number, metavar="X", help="allow an RMS error of X of the largest magnitude")
     group.add_argument("--ulp", type=_number, metavar="X", help="allow X units in the last place")
