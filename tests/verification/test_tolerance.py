@@ -152,12 +152,15 @@ def _step(kind: DType) -> float:
 def test_the_printed_rule_is_the_rule() -> None:
     floats, both = [TensorType(dtype("float32"), ())], [TensorType(dtype(name), ()) for name in ("float16", "int64")]
     end = "; types, shapes and the places of NaN and infinities the same"
-    share = "no difference over a share of the largest expected magnitude of its output, "
-    assert Tolerance().rule(floats) == f"{share}0.001 of it (float32){end}"
+    share = "of the largest expected magnitude of the output"
+    assert Tolerance().rule(floats) == f"largest difference <= 0.001 (float32) {share}{end}"
     assert Tolerance(quantised=True).rule(both) == (
-        f"{share}0.05 of it (float16) (for a quantised model); integers within 1{end}"
+        f"largest difference <= 0.05 (float16) {share} (for a quantised model); integers within 1{end}"
     )
-    assert Tolerance(precision="fp16").rule(floats) == f"{share}0.01 of it (float32) (for code in fp16){end}"
+    assert (
+        Tolerance(precision="fp16").rule(floats)
+        == f"largest difference <= 0.01 (float32) {share} (for code in fp16){end}"
+    )
     assert Tolerance(1e-3, 1e-2, 0.5, 4).rule([SequenceType(floats[0]), *both]) == (
         "each |found - expected| <= 0.001 + 0.01 |expected|; each within 4 units in the last place of what is "
         f"expected; RMS of the differences <= 0.5 of the largest expected magnitude of the output; integers equal{end}"

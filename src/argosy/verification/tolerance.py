@@ -137,10 +137,10 @@ class Tolerance:
     def _agreed(self, floats: Iterable[DType]) -> list[str]:
         rule = Agree(self.quantised, self.precision)
         ones = np.ones(1)
-        shares = ", ".join(f"{float(rule.allowed(ones, dtype)):g} of it ({dtype})" for dtype in floats)
+        shares = ", ".join(f"{float(rule.allowed(ones, dtype)):g} ({dtype})" for dtype in floats)
         why = [f"code in {self.precision}"] * (self.precision != "fp32") + ["a quantised model"] * self.quantised
         because = f" (for {' and '.join(why)})" if why else ""
-        return [f"no difference over a share of the largest expected magnitude of its output, {shares}{because}"]
+        return [f"largest difference <= {shares} of the largest expected magnitude of the output{because}"]
 
     def _of_floats(self) -> list[str]:
         parts = []
