@@ -38,8 +38,8 @@ from argosy.targets.base import Lowered, Target, Workshop, find_arch, find_archs
 from argosy.targets.left_out import check_left_out
 
 __all__ = [
-    "CompileOptions", "Target", "compile", "compile_each", "compile_program", "compile_variants", "compile_what_can_be",
-    "load_onnx", "machine_targets", "make_target", "resolve_targets",
+    "CompileOptions", "Target", "artifact_of_module", "compile", "compile_each", "compile_program", "compile_variants",
+    "compile_what_can_be", "load_onnx", "machine_targets", "make_target", "resolve_targets",
 ]  # fmt: skip
 
 log = logging.getLogger("argosy.compile")
@@ -224,6 +224,15 @@ def compile_variants(
         for (_, dims), result in zip(wanted, results, strict=True):
             lowered = result()
             yield dataclasses.replace(lowered, variant=_for_sizes(lowered.variant, dims))
+
+
+def artifact_of_module(program: Program, target: Target, options: CompileOptions) -> tuple[Artifact, Lowered]:
+    """The artifact of a program that has gone through the passes of a target already, and what the target made."""
+    with Workshop(options.jobs) as workshop:
+        lowered = target.lower(program.main, options, workshop)
+    built = _Build(program, options)
+    built.add(target, [({}, lowered)])
+    return built.artifact("embed"), lowered
 
 
 def _for_sizes(variant: CompiledVariant, dims: Mapping[str, int]) -> CompiledVariant:

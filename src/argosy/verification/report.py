@@ -10,7 +10,7 @@ from typing import Any
 
 from argosy.comparison import Mismatch
 
-__all__ = ["CaseReport", "Difference", "InstructionReport", "NonFinite", "Report"]
+__all__ = ["CaseReport", "Difference", "InstructionReport", "NonFinite", "Report", "difference_lines", "plain"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,15 +116,15 @@ class Report:
             data["passed"] = case.passed
         for entry, data in zip(self.instructions, told["instructions"], strict=True):
             data["passed"] = entry.passed
-        plain: dict[str, Any] = _plain(told)
-        return plain
+        found: dict[str, Any] = plain(told)
+        return found
 
     def __str__(self) -> str:
         lines = [f"{self.variant} against {self.reference}, tolerance: {self.tolerance}"]
         for case in self.cases:
             lines.append(f"case {case.number}: {'agrees' if case.passed else 'DOES NOT AGREE'} (seed {case.seed})")
             lines += [f"  input {name}: {told}" for name, told in case.inputs.items()]
-            lines += [f"  {line}" for difference in case.differences for line in _told(difference)]
+            lines += [f"  {line}" for difference in case.differences for line in difference_lines(difference)]
             lines += [f"  mismatch: {mismatch}" for mismatch in case.mismatches]
         if self.instructions:
             failed = [entry for entry in self.instructions if not entry.passed]
@@ -137,7 +137,7 @@ class Report:
         return "\n".join(lines)
 
 
-def _told(difference: Difference) -> list[str]:
+def difference_lines(difference: Difference) -> list[str]:
     """One line for the same bits, else also where the worst element is, and how the errors are spread."""
     text = f"{difference.name} {difference.type}: "
     numbers = difference.non_finite
@@ -172,11 +172,12 @@ def _counts(nan: int, inf: int) -> str:
     return f"{nan} NaN and {inf} Inf"
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """Plain data; numbers that JSON can't hold are texts."""
     if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
+        return {key: plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
+        return [plain(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     return json.loads(json.dumps(value))

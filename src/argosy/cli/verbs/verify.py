@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
 from argosy.cli.console import Console
 from argosy.cli.options.common import add_why_option
@@ -16,6 +17,13 @@ from argosy.cli.progress import progress
 from argosy.cli.sources import kind_of, open_artifact, program_of
 from argosy.cli.verb import verb
 
+if TYPE_CHECKING:
+    from argosy.artifact.artifact import Artifact
+    from argosy.debugging import Bisection
+    from argosy.ir.program import Program
+    from argosy.options import Dimensions
+    from argosy.verification import Report
+
 __all__ = ["verify_model"]
 
 
@@ -27,6 +35,11 @@ def configure(parser: Parser) -> None:
     add_why_option(parser, "why the variant was taken")
     group = add_comparison_options(parser)
     group.add_argument("--per-instruction", action="store_true", help="also compare the nodes in between with ref")
+    group.add_argument(
+        "--bisect",
+        action="store_true",
+        help="where outputs differ, find the first wrong node, and the pass, rule, stage or solution to blame",
+    )
     add_device_options(parser)
     add_input_options(parser)
     add_model_options(parser)
@@ -42,6 +55,7 @@ def configure(parser: Parser) -> None:
         ("argosy verify model.onnx --against onnxruntime", "compiles, runs both, compares all outputs"),
         ("argosy verify model.onnx model.argosy --dim batch=1,8 --cases 2", "an artifact, at two batch sizes"),
         ("argosy verify model.onnx --per-instruction --json", "where the first difference is"),
+        ("argosy verify model.onnx --bisect", "which node is wrong first, and what is to blame"),
     ),
 )
 def verify_model(arguments: argparse.Namespace, console: Console) -> int:
@@ -76,12 +90,35 @@ def verify_model(arguments: argparse.Namespace, console: Console) -> int:
         )
     if arguments.why:
         console.note(str(judge(artifact.variants, device=arguments.device, slim=artifact.is_slim)))
+    found = None
+    if arguments.bisect:
+        with progress(console, "looking for what is wrong"):
+            found = _bisected(program, artifact, report, arguments, dims)
     if arguments.json:
-        console.json(report.to_json())
+        console.json(report.to_json() | ({"bisection": found.to_json()} if found is not None else {}))
     else:
-        for line in str(report).splitlines():
+        for line in f"{report}\n{found or ''}".splitlines():
             console.write(_paint(line, console))
     return 0 if report.passed else 1
+
+
+def _bisected(
+    program: Program, artifact: Artifact, report: Report, arguments: argparse.Namespace, dims: Dimensions
+) -> Bisection:
+    """What is wrong with the first case that fails; where none does, that all is right."""
+    from argosy.debugging import bisect
+    from argosy.inputs import make_inputs
+
+    failed = next((case for case in report.cases if not case.passed), report.cases[0])
+    made = make_inputs(program.inputs, input_request(arguments), dims, case=failed.number, program=lambda: program)
+    return bisect(
+        program,
+        artifact,
+        made.values,
+        device=arguments.device,
+        exact=arguments.exact,
+        tolerance=tolerance(arguments),
+    )
 
 
 def _paint(line: str, console: Console) -> str:

@@ -1,0 +1,151 @@
+"""`argosy.debugging.bisect`: the first node whose code is wrong, and the part of the compiler that makes it so."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from argosy.artifact.artifact import Artifact
+from argosy.comparison import is_quantised
+from argosy.compiler import load_onnx
+from argosy.debugging.blame import Blame, blame_code, blame_passes, evaluated
+from argosy.debugging.bodies import inside
+from argosy.debugging.code import Code
+from argosy.debugging.cutting import Cut, Truth, cut
+from argosy.debugging.search import first_wrong
+from argosy.debugging.symptom import Symptom, symptom_of
+from argosy.errors import UsageError
+from argosy.ir.program import Program
+from argosy.options import CompileOptions
+from argosy.runtime.session import Session
+from argosy.targets.base import find_maker
+from argosy.verification.measure import measure
+from argosy.verification.report import Difference, difference_lines, plain
+from argosy.verification.tolerance import Tolerance
+
+__all__ = ["Bisection", "bisect"]
+
+log = logging.getLogger("argosy.bisect")
+
+
+@dataclass(frozen=True, slots=True)
+class Bisection:
+    """What is wrong first. `str` gives the text that the command line shows.
+
+    `nodes` are the nodes of the model that are wrong together on true inputs, the last of them is the first wrong one;
+    empty where the whole agrees. `differences` are those of their results, or `error` is what they end with. `cured`
+    says that the whole model is right without the part that is to blame. `compiles` counts how often code was made.
+    """
+
+    variant: str
+    nodes: tuple[str, ...] = ()
+    ops: tuple[str, ...] = ()
+    differences: tuple[Difference, ...] = ()
+    error: str = ""
+    blame: Blame | None = None
+    cured: bool = False
+    compiles: int = 0
+
+    @property
+    def agrees(self) -> bool:
+        """Whether nothing is wrong."""
+        return self.blame is None and not self.nodes
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data."""
+        told: dict[str, Any] = plain({"agrees": self.agrees, **asdict(self)})
+        return told
+
+    def __str__(self) -> str:
+        if self.agrees:
+            return f"{self.variant} agrees: there is nothing to look for"
+        lines = []
+        if self.nodes:
+            lines.append(f"first wrong node: {self.nodes[-1]} ({self.ops[-1]}), on true inputs")
+            if len(self.nodes) > 1:
+                lines.append(f"  only together with {', '.join(self.nodes[:-1])}")
+            lines += [f"  {line}" for difference in self.differences for line in difference_lines(difference)]
+            lines += [f"  it ends with: {self.error}"] if self.error else []
+        if self.blame is not None:
+            lines.append(f"to blame: {self.blame.part} at {self.blame.where}")
+            lines.append(f"  {self.blame.why}")
+            if self.blame.without:
+                words = " ".join(f"--without '{part}'" for part in self.blame.without)
+                whole = "agrees" if self.cured else "is still wrong: there is more than one fault"
+                lines.append(f"with {words} the whole model {whole}")
+        lines.append(f"{self.compiles} compiles")
+        return "\n".join(lines)
+
+
+def bisect(
+    program: Program,
+    artifact: Artifact,
+    inputs: Mapping[str, Any],
+    *,
+    device: str | None = None,
+    exact: bool = False,
+    tolerance: Tolerance | None = None,
+) -> Bisection:
+    """Find what is wrong with the code that `artifact` has for this machine and these inputs.
+
+    The nodes come first: by halving the graph, on the values of ref, each trial compiled as the artifact was. Then the
+    part of the compiler: a pass and its rule, a stage, a solution. `tolerance` is by default the project's rule.
+    """
+    session = Session(artifact, device=device, exact=exact, checked=True)
+    record = session.choice(inputs).variant
+    if record is None:
+        raise UsageError("ref is what code is compared with: there is nothing to look for", hint="name a device")
+    code = Code(find_maker(record), CompileOptions.of_numeric(record.numeric), device)
+    allowed = tolerance or Tolerance(
+        quantised=is_quantised(program), precision=str(record.numeric.get("precision", "fp32"))
+    )
+    bound = load_onnx(program, dims=dict(record.dims)) if record.dims else program
+    truth = Truth.of(bound.main, [inputs[name] for name in bound.main.parameter_names])
+    symptom = symptom_of(lambda: session.run(inputs), truth.results, allowed)
+    return _Search(code, symptom).run(session.variant, truth) if symptom.kind else Bisection(session.variant)
+
+
+class _Search:
+    """One search for what has the symptom of the whole."""
+
+    def __init__(self, code: Code, symptom: Symptom) -> None:
+        self._code = code
+        self._symptom = symptom
+
+    def run(self, variant: str, truth: Truth) -> Bisection:
+        """What is wrong first, and what is to blame."""
+        code, symptom = self._code, self._symptom
+        whole = cut(truth, truth.steps)
+        if whole is None or not self._is_wrong(whole):
+            told = "compiled again, its program gives right code: argosy recompile makes the artifact again"
+            return Bisection(variant, blame=Blame("artifact", variant, variant, told), compiles=code.compiles)
+        by_passes = symptom.is_numbers and self._passes_wrong(whole)
+        is_wrong = self._passes_wrong if by_passes else self._is_wrong
+        part = self._deeper(first_wrong(truth, is_wrong) or whole, is_wrong)
+        log.info("the first wrong node is %s", ", ".join(part.nodes))
+        blame = blame_passes(part, code, symptom) if by_passes else None
+        blame = blame or blame_code(part, code, symptom)
+        cured = bool(blame.without) and not self._is_wrong(whole, *blame.without)
+        ops = tuple(step.op.name for step in part.instructions)
+        differences: tuple[Difference, ...] = ()
+        if symptom.is_numbers:
+            differences = measure(part.expected, self._code.run(part.program, part.inputs))
+        return Bisection(variant, part.nodes, ops, differences, symptom.error, blame, cured, code.compiles)
+
+    def _is_wrong(self, part: Cut, *without: str) -> bool:
+        return self._symptom.shows(lambda: self._code.run(part.program, part.inputs, without=without), part.expected)
+
+    def _passes_wrong(self, part: Cut) -> bool:
+        return self._symptom.shows(lambda: evaluated(self._code.piped(part.program.main), part.inputs), part.expected)
+
+    def _deeper(self, part: Cut, is_wrong: Callable[[Cut], bool]) -> Cut:
+        """The part of a body, where the wrong node is a conditional or a loop and its body is wrong by itself."""
+        while len(part.instructions) == 1:
+            truth = inside(part)
+            found = None if truth is None else first_wrong(truth, is_wrong)
+            if found is None:
+                break
+            part = found
+        return part

@@ -1,0 +1,176 @@
+"""Which part of the compiler makes a program wrong: a pass and its rule, a stage, a solution, or code that they share.
+
+Passes give modules that ref can run, so a wrong pass is found without compiling: by halving the passes that changed
+something, then the times that a rule of that pass has fired. Where all passes are right, it is in the code: stages and
+solutions are left out one by one until it is right, so that whoever has the fault knows how to go on without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from argosy.debugging.code import Code
+from argosy.debugging.cutting import Cut, Truth
+from argosy.debugging.search import first_wrong
+from argosy.debugging.symptom import Symptom
+from argosy.ir.interpreter import Interpreter
+from argosy.ir.module import Instruction, Module
+from argosy.ir.op import Env
+from argosy.options import STAGES
+from argosy.passes.manager import PassContext, Stage
+from argosy.rewrite.trace import Trace
+from argosy.targets.lowering.choices import HOST, NOTHING, Choice
+
+__all__ = ["Blame", "blame_code", "blame_passes", "evaluated"]
+
+_MOST_SOLUTIONS: Final = 6
+"""How many solutions of one instruction are left out together, at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Blame:
+    """A part of the compiler that makes code wrong: `kind` is pass, rule, stage, solution, threads, code or import.
+
+    `without` is what to leave out for right code, empty where nothing was found to help; `where` is the node or step;
+    `why` is how it was found, in words.
+    """
+
+    kind: str
+    name: str
+    where: str
+    why: str
+    without: tuple[str, ...] = ()
+
+    @property
+    def part(self) -> str:
+        """The part as `--without` spells it, or what stands in its place: `rule:fold_twice`, `code:exp`."""
+        return f"{self.kind}:{self.name}"
+
+
+def evaluated(module: Module, inputs: Mapping[str, Any], run: int = 0) -> dict[str, Any]:
+    """What ref says of a module, by name."""
+    results = Interpreter(module).run([inputs[name] for name in module.parameter_names], Env({}, run))
+    return dict(zip(module.result_names, results, strict=True))
+
+
+def blame_passes(part: Cut, code: Code, symptom: Symptom) -> Blame | None:
+    """The first pass after which ref gets other results, and the rule of it; None where all passes are right."""
+    stages: list[Stage] = []
+    code.piped(part.program.main, lambda stage: stages.append(stage) if stage.changed else None)
+    # A pass that gives the same module with more known of it changes nothing here.
+    wrong = _first(len(stages), lambda count: _is_wrong(stages[count - 1].after, part, symptom))
+    if wrong is None:
+        return None
+    stage = stages[wrong - 1]
+    step = next(step for phase in code.target.phases(code.options) for step in phase.passes if step.name == stage.name)
+    trace = Trace(code.options.leaves_out("rule"))
+    step.run(stage.before, PassContext.of(stage.before, trace))
+    firings = trace.firings
+
+    def limited(count: int) -> bool:
+        limit = Trace(code.options.leaves_out("rule"), count)
+        return _is_wrong(step.run(stage.before, PassContext.of(stage.before, limit)), part, symptom)
+
+    fired = _first(len(firings), limited)
+    if fired is not None and not limited(0):
+        event = firings[fired - 1]
+        why = f"ref gets other results once it has fired at {event.node}, in the pass {stage.name}"
+        return Blame("rule", event.rule, event.node, why, (f"rule:{event.rule}",))
+    why = f"ref gets other results after it, in the phase {stage.phase}"
+    return Blame("pass", stage.name, ", ".join(part.nodes), why, (f"pass:{stage.name}",))
+
+
+def _first(count: int, is_wrong: Callable[[int], bool]) -> int | None:
+    """The number from 1 to `count` at which it turns wrong, by halving; None where it is right at the end."""
+    if not count or not is_wrong(count):
+        return None
+    right, wrong = 0, count
+    while wrong - right > 1:
+        middle = (right + wrong) // 2
+        if is_wrong(middle):
+            wrong = middle
+        else:
+            right = middle
+    return wrong
+
+
+def _is_wrong(module: Module, part: Cut, symptom: Symptom) -> bool:
+    return not symptom.is_gone(lambda: evaluated(module, part.inputs), part.expected)
+
+
+def blame_code(part: Cut, code: Code, symptom: Symptom) -> Blame:
+    """The stage or solution of a program whose passes are right, and whose code is wrong."""
+    where = ", ".join(part.nodes)
+    choice = _wrong_step(part, code, symptom)
+
+    def helps(*without: str, threads: int | None = None) -> bool:
+        return symptom.is_gone(
+            lambda: code.run(part.program, part.inputs, without=without, threads=threads), part.expected
+        )
+
+    told = f" ({choice.solution}{': ' * bool(choice.config)}{choice.config})" if choice else ""
+    if helps("stage:cache"):
+        why = f"compiled anew, without the kernels of before, it is right{told}: argosy cache clear removes them"
+        return Blame("stage", "cache", where, why, ("stage:cache",))
+    if helps(threads=1):
+        return Blame("stage", "threads", where, f"on one thread it is right{told}")
+    for stage in STAGES:
+        if stage != "cache" and helps(f"stage:{stage}"):
+            return Blame("stage", stage, where, f"without that stage it is right{told}", (f"stage:{stage}",))
+    if choice is None:
+        return Blame("code", "unknown", where, "its code is wrong as a whole, and right instruction by instruction")
+    return _blame_solutions(part, code, helps, choice)
+
+
+def _wrong_step(part: Cut, code: Code, symptom: Symptom) -> Choice | None:
+    """How the first wrong instruction of the module after the passes is done; None where none is wrong by itself."""
+    module = code.piped(part.program.main)
+    truth = Truth.of(module, [part.inputs[name] for name in module.parameter_names])
+    found = first_wrong(
+        truth, lambda cut: symptom.shows(lambda: code.run_lowered(cut.program, cut.inputs), cut.expected)
+    )
+    if found is None:
+        return None
+    made = [choice for choice in code.lowered(found.program).choices if choice.solution != NOTHING]
+    return made[-1] if made else None
+
+
+def _blame_solutions(part: Cut, code: Code, helps: Callable[..., bool], choice: Choice) -> Blame:
+    """The solution of the wrong instruction; where others are as wrong, the code that they share."""
+    where = ", ".join(choice.nodes) or ", ".join(part.nodes)
+    words = f" with {choice.config}" if choice.config else ""
+    if choice.solution == HOST:
+        return Blame("code", choice.instruction.op.name, where, "numpy does it on the host, otherwise than ref")
+    tried: list[str] = []
+    solution = choice.solution
+    for _ in range(_MOST_SOLUTIONS):
+        tried.append(solution)
+        without = tuple(f"solution:{name}" for name in tried)
+        if helps(*without):
+            if len(tried) == 1:
+                why = f"it makes the kernel {', '.join(choice.kernels)}{words}; without it the code is right"
+                return Blame("solution", solution, where, why, without)
+            break
+        following = _next_solution(part, code, without, choice)
+        if following is None or following in tried:
+            break
+        solution = following
+    told = ", ".join(tried)
+    why = f"the code of {told} is wrong alike{words}: what they share is at fault"
+    return Blame("code", _op_words(choice.instruction), where, why)
+
+
+def _next_solution(part: Cut, code: Code, without: Sequence[str], choice: Choice) -> str | None:
+    """What does the instruction once some solutions are left out; None where the host does."""
+    names = set(choice.nodes)
+    choices = code.choices(part.program, tuple(without))
+    found = [other.solution for other in choices if names & set(other.nodes) and other.solution != HOST]
+    return found[-1] if found else None
+
+
+def _op_words(instruction: Instruction) -> str:
+    inside = [inner for module in instruction.op.modules() for inner in module.walk()] or [instruction]
+    names = (getattr(getattr(each.op, "formula", None), "primitive", "") or each.op.name for each in inside)
+    return " ".join(dict.fromkeys(name for name in names if name not in ("parameter", "constant")))

@@ -1,0 +1,65 @@
+"""Code for parts of a program, compiled as that of an artifact was, and run on the same device."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from argosy.artifact.artifact import Artifact
+from argosy.compiler import artifact_of_module, compile_program, compile_variants
+from argosy.ir.module import Module
+from argosy.ir.program import Program
+from argosy.options import CompileOptions
+from argosy.passes.manager import Observer, PassContext, PassManager
+from argosy.rewrite.trace import Trace
+from argosy.runtime.session import Session
+from argosy.targets.base import Lowered, Target
+from argosy.targets.lowering.choices import Choice
+
+__all__ = ["Code"]
+
+
+@dataclass(slots=True)
+class Code:
+    """How code is made and run. `compiles` counts how often it was made."""
+
+    target: Target
+    options: CompileOptions
+    device: str | None = None
+    compiles: int = field(default=0, init=False)
+
+    def run(
+        self, program: Program, inputs: Mapping[str, Any], *, without: tuple[str, ...] = (), threads: int | None = None
+    ) -> dict[str, Any]:
+        """The outputs of a program, compiled `without` some parts of the compiler."""
+        options = replace(self.options, without=(*self.options.without, *without))
+        self.compiles += 1
+        artifact = compile_program(program, (self.target,), options)
+        return self._session(artifact, threads).run(inputs)
+
+    def run_lowered(self, program: Program, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        """The outputs of a program that has gone through the passes."""
+        self.compiles += 1
+        artifact, _ = artifact_of_module(program, self.target, self.options)
+        return self._session(artifact, None).run(inputs)
+
+    def lowered(self, program: Program) -> Lowered:
+        """What the target makes of a program that has gone through the passes."""
+        self.compiles += 1
+        return artifact_of_module(program, self.target, self.options)[1]
+
+    def choices(self, program: Program, without: tuple[str, ...] = ()) -> Sequence[Choice]:
+        """How each instruction of a program is done, `without` some parts of the compiler."""
+        options = replace(self.options, without=(*self.options.without, *without))
+        self.compiles += 1
+        (lowered,) = compile_variants(program, [(self.target, {})], options)
+        return lowered.choices
+
+    def piped(self, module: Module, *observers: Observer) -> Module:
+        """A module after the passes."""
+        context = PassContext.of(module, Trace(self.options.leaves_out("rule")))
+        return PassManager(self.target.phases(self.options), observers=observers).run(module, context)
+
+    def _session(self, artifact: Artifact, threads: int | None) -> Session:
+        return Session(artifact, device=self.device, threads=threads, checked=True)

@@ -1,0 +1,224 @@
+"""Parts of a module as programs of their own, with the inputs that they get in a run and what they should give.
+
+What a part reads from outside becomes an input, what is read outside of it an output. Values come from a run of ref,
+so that a part is judged by itself, whatever stands before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from argosy.ir.dim import DimLike, lone_symbol, substitute
+from argosy.ir.interpreter import Interpreter
+from argosy.ir.literal import Literal
+from argosy.ir.module import Constant, Instruction, Module, Value
+from argosy.ir.op import Env, Known
+from argosy.ir.program import Program
+from argosy.ir.types import TensorType, Type, map_dims, type_symbols
+from argosy.ops.dim_values import DimValues
+from argosy.rewrite.rebuild import Rebuild, mentioned_symbols, namer_of
+
+__all__ = ["Cut", "Truth", "apart", "cut"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Truth:
+    """What each value of a module is in a run of ref, and each symbol."""
+
+    module: Module
+    values: Mapping[Value, Any]
+    symbols: Mapping[str, int]
+
+    @staticmethod
+    def of(module: Module, arguments: Sequence[Any], run: int = 0) -> Truth:
+        """Run a module; `run` is the number that random values depend on. All values are kept."""
+        values: dict[Value, Any] = {
+            parameter.result(): argument for parameter, argument in zip(module.parameters, arguments, strict=True)
+        }
+
+        def keep(instruction: Instruction, results: Sequence[Any]) -> None:
+            values.update(zip(instruction.results, results, strict=True))
+
+        env = Env({}, run)
+        Interpreter(module).run(arguments, env, keep)
+        return Truth(module, values, dict(env.symbols))
+
+    @property
+    def results(self) -> dict[str, Any]:
+        """The results of the module, by name."""
+        return {
+            name: self.values[value] for name, value in zip(self.module.result_names, self.module.results, strict=True)
+        }
+
+    @property
+    def steps(self) -> list[Instruction]:
+        """The instructions that compute something."""
+        return [step for step in self.module.instructions if not isinstance(step.op, Constant)]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cut:
+    """A part of a module as a program, with its inputs and what ref says of its outputs, by name."""
+
+    program: Program
+    inputs: Mapping[str, Any]
+    expected: Mapping[str, Any]
+    instructions: tuple[Instruction, ...]
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """The nodes of the model in it, by name."""
+        return tuple(dict.fromkeys(step.source for step in self.instructions if step.source))
+
+
+def cut(truth: Truth, chosen: Sequence[Instruction]) -> Cut | None:
+    """The part of the module that is `chosen`, in the order of the module; None where nothing of it is read outside."""
+    return _Cutter(truth, chosen).made(_read_outside(truth.module, chosen))
+
+
+def apart(truth: Truth, chosen: Sequence[Instruction]) -> Cut | None:
+    """The `chosen` instructions side by side in one program, each on true inputs, with all results as outputs."""
+    cutter = _Cutter(truth, chosen, apart=True)
+    return cutter.made([value for step in chosen for value in step.results])
+
+
+def _read_outside(module: Module, chosen: Sequence[Instruction]) -> list[Value]:
+    inside = set(chosen)
+    wanted = {value for value in module.results if value.instruction in inside}
+    for step in module.instructions:
+        if step not in inside:
+            wanted.update(value for value in step.operands if value is not None and value.instruction in inside)
+    return [value for step in chosen for value in step.results if value in wanted]
+
+
+class _Cutter(Rebuild):
+    def __init__(self, truth: Truth, chosen: Sequence[Instruction], *, apart: bool = False) -> None:
+        definers = _definers(truth.module)
+        own = set() if apart else set(chosen)
+        given = set(truth.module.parameters)
+        # Symbols that come from elsewhere are what they are in the run.
+        outside = {
+            name: truth.symbols[name]
+            for name, definer in definers.items()
+            if definer not in own and definer not in given and name in truth.symbols
+        }
+        super().__init__(truth.module, namer_of(truth.module), outside)
+        self._truth = truth
+        self._chosen = chosen
+        self._apart = apart
+        self._brought: dict[Value, Value] = {}
+        self._inputs: dict[str, Any] = {}
+        self._names: set[str] = set(truth.module.parameter_names)
+
+    def made(self, results: Sequence[Value]) -> Cut | None:
+        """The part, with these results."""
+        outputs: list[tuple[str, Value]] = []
+        expected: dict[str, Any] = {}
+        wanted: dict[Instruction, list[Value]] = {}
+        for value in results:
+            wanted.setdefault(value.instruction, []).append(value)
+        taken: set[str] = set()
+        done: set[Instruction] = set()
+        for step in self._chosen:
+            for operand in step.operands:
+                if operand is not None and operand.instruction not in done:
+                    brought = self._bring(operand)
+                    if brought != operand:  # a parameter that is taken over as it is stands for itself
+                        self._values[operand] = brought
+            self.visit(step)
+            if not self._apart:
+                done.add(step)
+            for value in wanted.get(step, ()):
+                name = _unique(value.name or f"{step.source or step.op.name}:{value.index}", taken)
+                outputs.append((name, self.value(value)))
+                expected[name] = self._truth.values[value]
+        if not outputs:
+            return None
+        self._define_symbols(outputs)
+        return Cut(Program(self.tape.module(outputs)), self._inputs, expected, tuple(self._chosen))
+
+    def _bring(self, value: Value) -> Value:
+        """A value from outside: a constant, sizes that follow from others, or an input."""
+        if value not in self._brought:
+            self._brought[value] = self._made(value)
+        return self._brought[value]
+
+    def _made(self, value: Value) -> Value:
+        maker = value.instruction
+        if isinstance(maker.op, Constant):
+            return self.tape.constant(maker.op.literal)
+        kind = value.type
+        if value.known is not None and maker not in self._truth.module.parameters and isinstance(kind, TensorType):
+            found = self._from_sizes(value.known, kind)
+            if found is not None:
+                return found
+        if maker in self._truth.module.parameters:
+            return self._parameter(maker)
+        name = _unique(value.name or f"{maker.source or maker.op.name}:{value.index}", self._names)
+        array = self._truth.values[value]
+        self._inputs[name] = array
+        return self.tape.parameter(name, self._type(kind, array))
+
+    def _type(self, kind: Type, array: Any) -> Type:
+        if isinstance(kind, TensorType) and kind.dims is None and isinstance(array, np.ndarray):
+            return TensorType(kind.dtype, array.shape)
+        return map_dims(kind, lambda dim: substitute(dim, self.substitution))
+
+    def _from_sizes(self, known: Known, kind: TensorType) -> Value | None:
+        """A value that the compiler knows to be sizes: without them as an input it knows as much as before."""
+        elements: list[DimLike] = [substitute(each, self.substitution) for each in known.reshape(-1).tolist()]
+        if all(isinstance(each, (int, bool)) for each in elements):
+            return self.tape.constant(Literal.of(np.array(elements, kind.dtype.numpy).reshape(known.shape), kind.dtype))
+        sizes = DimValues(tuple(elements), scalar=known.ndim == 0)
+        return self.tape.add(sizes) if known.ndim <= 1 and sizes.infer() == (kind,) else None
+
+    def _parameter(self, maker: Instruction) -> Value:
+        name = maker.names[0]
+        if name not in self._inputs:
+            self._inputs[name] = self._truth.values[maker.result()]
+            self.adopt(maker)
+        return self.value(maker.result())
+
+    def _define_symbols(self, outputs: Sequence[tuple[str, Value]]) -> None:
+        """Take along those parameters of the module that tell sizes which the part mentions."""
+        module = self.tape.module(outputs)
+        mentioned = {symbol.name for step in module.walk() for kind in step.types for symbol in type_symbols(kind)}
+        mentioned |= set(mentioned_symbols(module))
+        told = {name for step in module.parameters for name in _lone(step.types[0])}
+        for parameter in self._truth.module.parameters:
+            tells = set(_lone(parameter.types[0])) & mentioned - told
+            if tells and parameter.names[0] not in self._inputs:
+                self._parameter(parameter)
+                told |= tells
+
+
+def _definers(module: Module) -> dict[str, Instruction]:
+    """Which parameter or instruction gives each symbol its value."""
+    found: dict[str, Instruction] = {}
+    for step in (*module.parameters, *module.instructions):
+        for kind in step.types:
+            for symbol in sorted(type_symbols(kind), key=str):
+                found.setdefault(symbol.name, step)
+    return found
+
+
+def _lone(kind: Type) -> Iterator[str]:
+    dims = kind.dims if isinstance(kind, TensorType) and kind.dims is not None else ()
+    for dim in dims:
+        symbol = lone_symbol(dim)
+        if symbol is not None:
+            yield symbol.name
+
+
+def _unique(name: str, taken: set[str]) -> str:
+    """A name like `name` that is not taken yet; it is from now on."""
+    found, number = name, 1
+    while found in taken:
+        number += 1
+        found = f"{name}#{number}"
+    taken.add(found)
+    return found

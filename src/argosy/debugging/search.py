@@ -1,0 +1,71 @@
+"""Where in a module the code is wrong first: by halving, on true inputs.
+
+The code of the first k instructions is right for k = 0 and wrong for all of them, so halving finds a k at which it
+turns wrong, in log2(n) trials, whichever branch of the graph it is on: the prefix holds all of them. Then the least of
+the instructions that lead there is sought that is wrong on true inputs: the last one, the last two, four, and so on.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+
+from argosy.debugging.cutting import Cut, Truth, cut
+from argosy.ir.module import Instruction
+
+__all__ = ["first_wrong"]
+
+_FEW = 8
+"""Instructions of which each is left out once, in the end."""
+
+
+def first_wrong(truth: Truth, is_wrong: Callable[[Cut], bool]) -> Cut | None:
+    """The smallest part found whose last instruction is the first wrong one; None where the whole is not wrong."""
+
+    def wrong(chosen: Sequence[Instruction]) -> Cut | None:
+        made = cut(truth, chosen)
+        return made if made is not None and is_wrong(made) else None
+
+    steps = truth.steps
+    found = wrong(steps)
+    if found is None:
+        return None
+    right, end = 0, len(steps)
+    while end - right > 1:
+        middle = (right + end) // 2
+        part = wrong(steps[:middle])
+        if part is None:
+            right = middle
+        else:
+            found, end = part, middle
+    before = _ancestors(steps[:end])
+    for size in _sizes(len(before)):
+        part = wrong(before[-size:])
+        if part is not None:
+            return _thinned(part, wrong)
+    return found
+
+
+def _sizes(count: int) -> list[int]:
+    """1, 2, 4, … and the whole."""
+    doubling = itertools.takewhile(lambda size: size < count, (1 << power for power in itertools.count()))
+    return [*doubling, count]
+
+
+def _ancestors(steps: Sequence[Instruction]) -> list[Instruction]:
+    """The last of the steps and what it depends on, in order."""
+    needed = {steps[-1]}
+    for step in reversed(steps):
+        if step in needed:
+            needed.update(operand.instruction for operand in step.operands if operand is not None)
+    return [step for step in steps if step in needed]
+
+
+def _thinned(part: Cut, wrong: Callable[[Sequence[Instruction]], Cut | None]) -> Cut:
+    """The part without instructions that it is wrong without; the last one stays."""
+    if len(part.instructions) > _FEW:
+        return part
+    for step in part.instructions[:-1]:
+        less = wrong([other for other in part.instructions if other is not step])
+        part = less or part
+    return part

@@ -1,0 +1,180 @@
+"""Faults that a test plants are found: the first wrong node, and the part of the compiler that makes it wrong."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import argosy
+from argosy.artifact import lifetimes as lifetimes_module
+from argosy.debugging import Bisection, bisect
+from argosy.ir import Builder, Program, TensorType
+from argosy.ir.dtype import BOOL, FLOAT32, INT64
+from argosy.ir.module import Value
+from argosy.ops.control import If, Loop
+from argosy.ops.matmul import Dot
+from argosy.passes import simplify_algebra
+from argosy.rewrite.rule import RuleSet
+from argosy.runtime import body
+from argosy.targets.cpu.solutions.dot import TiledDot
+
+LAYERS = 40
+SIZE = 24
+GENERATOR = np.random.default_rng(1)
+WEIGHTS = [(GENERATOR.standard_normal((SIZE, SIZE)) / 5).astype(np.float32) for _ in range(LAYERS)]
+
+
+def chain(marked: int, change: Callable[[Builder, Value], Value]) -> Program:
+    """Layers in a row, each beside a branch that joins three layers on; layer `marked` is followed by a change."""
+    build = Builder()
+    value = skip = build.tensor_parameter("x", FLOAT32, ("N", SIZE))
+    for number, weight in enumerate(WEIGHTS):
+        value = build.add(Dot(), value, build.constant(weight), source=f"dot{number}")
+        value = build.pointwise("tanh", value, source=f"tanh{number}")
+        if number == marked:
+            value = change(build, value)
+        if number % 3 == 2:
+            value = skip = build.pointwise("add", value, skip, source=f"join{number}")
+    return Program(build.module({"y": value}))
+
+
+def times_one(build: Builder, value: Value) -> Value:
+    return build.pointwise("mul", value, build.constant(np.ones((), np.float32)), source="one")
+
+
+def plant(monkeypatch: pytest.MonkeyPatch, rule: str) -> None:
+    """Let a rule of the algebra negate what it should keep."""
+
+    def wrong(**captures: Any) -> Value:
+        found: Value = captures["build"].pointwise("neg", captures["x"])
+        return found
+
+    rules = simplify_algebra._RULES.rules
+    parameters = next(each.parameters for each in rules if each.name == rule)
+    planted = tuple(
+        dataclasses.replace(each, build=wrong, parameters=tuple({"build", *parameters})) if each.name == rule else each
+        for each in rules
+    )
+    monkeypatch.setattr(simplify_algebra, "_RULES", RuleSet(planted))
+
+
+def found(program: Program, inputs: dict[str, Any]) -> Bisection:
+    return bisect(program, argosy.compile(program, targets=("cpu",)), inputs, device="cpu")
+
+
+def rows(count: int = 3) -> dict[str, Any]:
+    return {"x": GENERATOR.standard_normal((count, SIZE)).astype(np.float32)}
+
+
+def test_there_is_nothing_to_find_in_right_code() -> None:
+    answer = found(chain(7, times_one), rows())
+    assert answer.agrees
+    assert "nothing to look for" in str(answer)
+
+
+@pytest.mark.parametrize("marked", [0, 7, 38, 39])
+def test_a_wrong_rule_is_found_wherever_it_fires(marked: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = chain(marked, times_one)
+    plant(monkeypatch, "multiply_by_one")
+    answer = found(program, rows())
+    assert answer.nodes == ("one",)
+    assert answer.blame is not None
+    assert answer.blame.part == "rule:multiply_by_one"
+    assert answer.cured
+    assert answer.compiles <= 6, "passes are tried without compiling"
+
+
+def test_a_wrong_solution_is_found_in_few_compiles(monkeypatch: pytest.MonkeyPatch) -> None:
+    def exponential(build: Builder, value: Value) -> Value:
+        wide = build.constant(np.ones((SIZE, 2 * SIZE), np.float32))
+        narrow = build.constant(np.full((2 * SIZE, SIZE), 0.01, np.float32))
+        return build.add(Dot(), build.add(Dot(), value, wide, source="wide"), narrow, source="narrow")
+
+    right = TiledDot.lower
+
+    def lower(self: Any, problem: Any, config: Any, steps: Any) -> None:
+        if problem.anchor_instruction.result().shape[-1] == 2 * SIZE:
+            right(self, problem, config, _Idle(steps))
+        else:
+            right(self, problem, config, steps)
+
+    monkeypatch.setattr(TiledDot, "lower", lower)
+    program = chain(20, exponential)
+    answer = found(program, rows())
+    assert answer.blame is not None
+    assert (answer.nodes, answer.blame.part) == (("wide",), "solution:tiled dot")
+    assert answer.cured
+    assert answer.compiles <= 7 + 3 * 7, "halving, and what is left out in turn"
+
+
+class _Idle:
+    """Steps whose kernel has nothing to do: its result is whatever lies there."""
+
+    def __init__(self, steps: Any) -> None:
+        self._steps = steps
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._steps, name)
+
+    def call(self, kernel: Any, reads: Any, writes: Any) -> None:
+        self._steps.call(dataclasses.replace(kernel, chunks=0), reads, writes)
+
+
+def test_buffers_that_share_memory_wrongly_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = lifetimes_module.lifetimes
+
+    def forgetful(buffers: Any, *arguments: Any, **options: Any) -> Any:
+        lives = right(buffers, *arguments, **options)
+        return {
+            root: life if buffers[root].arena else lifetimes_module.Lifetime(life.start, life.start)
+            for root, life in lives.items()
+        }
+
+    monkeypatch.setattr(body, "lifetimes", forgetful)
+    answer = found(chain(0, times_one), rows())
+    assert answer.blame is not None
+    assert answer.blame.part == "stage:memory"
+    assert answer.cured
+
+
+def test_a_fault_inside_a_branch_is_found_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    def branch(factor: float) -> Any:
+        build = Builder("branch")
+        value = build.parameter("captured", TensorType(FLOAT32, (4,)))
+        value = build.pointwise("tanh", value, source="inner_tanh")
+        value = build.pointwise("mul", value, build.constant(np.float32(factor)), source="inner_one")
+        return build.module({"out": build.pointwise("exp", value, source="inner_exp")})
+
+    build = Builder()
+    value = build.parameter("x", TensorType(FLOAT32, (4,)))
+    condition = build.parameter("c", TensorType(BOOL, ()))
+    value = build.pointwise("exp", value, source="before")
+    value = build.add(If(branch(1.0), branch(2.0)), condition, value, value, source="choice")
+    program = Program(build.module({"y": build.pointwise("tanh", value, source="after")}))
+    plant(monkeypatch, "multiply_by_one")
+    answer = found(program, {"x": np.arange(4, dtype=np.float32), "c": np.array(True)})
+    assert answer.nodes == ("inner_one",)
+    assert answer.blame is not None
+    assert answer.blame.part == "rule:multiply_by_one"
+
+
+def test_a_fault_inside_a_loop_is_found_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    inner = Builder("body")
+    inner.parameter("i", TensorType(INT64, ()))
+    again = inner.parameter("again", TensorType(BOOL, ()))
+    state = inner.parameter("state", TensorType(FLOAT32, (4,)))
+    state = inner.pointwise("tanh", state, source="inner_tanh")
+    state = inner.pointwise("mul", state, inner.constant(np.float32(1.0)), source="inner_one")
+    build = Builder()
+    value = build.parameter("x", TensorType(FLOAT32, (4,)))
+    count = build.parameter("n", TensorType(INT64, ()))
+    loop = Loop(inner.module([("again", again), ("state", state)]), 1)
+    value = build.add(loop, count, None, value, source="loop")
+    program = Program(build.module({"y": value}))
+    plant(monkeypatch, "multiply_by_one")
+    answer = found(program, {"x": np.arange(1, 5, dtype=np.float32), "n": np.array(3)})
+    assert answer.nodes == ("inner_one",)
