@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tests.debugging.faults import imports, passes, rules, solutions, stages
+from tests.debugging.faults import emulated, imports, passes, rules, solutions, stages
 from tests.debugging.faults.fault import Fault
 
 __all__ = ["FAULTS"]
@@ -15,4 +15,5 @@ FAULTS: Final[tuple[Fault, ...]] = (
     *solutions.FAULTS,
     *stages.FAULTS,
     *imports.FAULTS,
+    *emulated.FAULTS,
 )

@@ -17,7 +17,7 @@ from argosy.inputs import InputRequest
 from argosy.options import CompileOptions
 from argosy.rewrite.rule import Rule
 
-__all__ = ["Fault", "Plant", "ranges", "replaced", "wrong_kernel", "wrong_rule"]
+__all__ = ["Fault", "Plant", "changed_kernels", "ranges", "replaced", "wrong_kernel", "wrong_rule"]
 
 Plant = Callable[[], AbstractContextManager[None]]
 
@@ -41,6 +41,10 @@ class Fault:
     dims: Mapping[str, int | str] = field(default_factory=lambda: {"N": "3..9"})
     inputs: InputRequest = field(default_factory=InputRequest)
     options: CompileOptions = field(default_factory=CompileOptions)
+    raises: bool = False
+    """Whether the run ends with an error."""
+    cores: int = 1
+    """Cores without which it can't be seen."""
 
     def __str__(self) -> str:
         return self.name
@@ -91,15 +95,15 @@ class _Changed:
         return self._steps.prepared(self._change(kernel), reads, kind)
 
 
-def wrong_kernel(solution: type[Any], old: str, new: str, when: Callable[[Any], bool] = lambda _: True) -> Plant:
-    """Kernels of a solution have the text `new` for `old`, where the problem is as it says."""
+def changed_kernels(solution: type[Any], change: Callable[[Any], Any]) -> Plant:
+    """Kernels of a solution are what `change` makes of them."""
 
     def changed(lower: Any) -> Any:
-        def lowered(self: Any, problem: Any, config: Any, steps: Any) -> None:
-            if when(problem):
-                steps = _Changed(steps, lambda kernel: replace(kernel, text=kernel.text.replace(old, new)))
-            lower(self, problem, config, steps)
-
-        return lowered
+        return lambda self, problem, config, steps: lower(self, problem, config, _Changed(steps, change))
 
     return lambda: replaced(solution, "lower", changed)
+
+
+def wrong_kernel(solution: type[Any], old: str, new: str) -> Plant:
+    """Kernels of a solution have the text `new` for `old`."""
+    return changed_kernels(solution, lambda kernel: replace(kernel, text=kernel.text.replace(old, new)))

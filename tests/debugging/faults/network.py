@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-__all__ = ["Core", "Network", "convolutional", "perceptron", "recurrent", "tabular"]
+__all__ = ["Core", "Network", "convolutional", "gated", "perceptron", "recurrent", "tabular"]
 
 Core: TypeAlias = "Callable[[Network, str], str]"
 """Puts the nodes in question behind a value; gives what they make of it."""
@@ -120,3 +120,14 @@ def tabular(core: Core, dtype: str = "int64", columns: int = 12, batch: int | st
     h = net.op("Where", net.op("Greater", x, net.constant(0.0)), x, net.op("Mul", known, net.constant(-0.3)))
     side = net.op("MatMul", net.op("Relu", h), net.weight(columns, 4))
     return net.finish(core(net, codes), side)
+
+
+def gated(core: Core, width: int = 24, batch: int | str = "N") -> onnx.ModelProto:
+    """Formulas alone, which are few kernels; the core takes `[N, width]`."""
+    net = Network("gated")
+    x, scale = net.input("x", [batch, width]), net.input("scale", [1])
+    h = net.op("Add", net.op("Mul", x, net.op("Sigmoid", scale)), net.op("Sin", x))
+    side = net.op("Softsign", net.op("Sub", h, net.op("Cos", scale)))
+    net.output(net.op("Mul", core(net, h), net.op("Exp", net.op("Neg", scale))))
+    net.output(side)
+    return net.model()

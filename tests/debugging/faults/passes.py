@@ -7,11 +7,13 @@ from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
-from onnx import TensorProto
+import onnx
+from onnx import TensorProto, helper
 
 from argosy.ir.dim import Dim
 from argosy.ir.dtype import FLOAT32, dtype
 from argosy.ir.literal import Literal
+from argosy.ops.control import If
 from argosy.ops.pointwise import Pointwise
 from argosy.ops.reduce import Reduce
 from argosy.options import CompileOptions
@@ -26,6 +28,8 @@ from argosy.passes import (
     lower_precision,
     lower_quantize,
 )
+from argosy.passes.split_ranks import SplitRanks
+from argosy.rewrite.rebuild import transform
 from tests.debugging.faults.fault import Fault, ranges, replaced
 from tests.debugging.faults.network import Network, convolutional, perceptron, recurrent, tabular
 
@@ -190,6 +194,38 @@ def no_zero(old: Any) -> Any:
     return corrected
 
 
+def branched(net: Network, x: str) -> str:
+    """Branches that give other ranks, and what reads them."""
+    flag = net.op("Greater", net.op("ReduceSum", x, net.ints(0, 1), keepdims=0), net.constant(1e6), name="flag")
+
+    def branch(name: str, *nodes: onnx.NodeProto) -> onnx.GraphProto:
+        given = helper.make_tensor_value_info(nodes[-1].output[0], TensorProto.FLOAT, None)
+        return helper.make_graph(nodes, name, [], [given])
+
+    flat = branch("flat", helper.make_node("Reshape", [x, net.ints(24)], ["flat"], name="row"))
+    whole = branch("whole", helper.make_node("Exp", [x], ["whole"], name="powers"))
+    either = net.op("If", flag, then_branch=flat, else_branch=whole, name="either")
+    return net.op("Add", net.op("Neg", either, name="guilty"), net.op("Cos", x))
+
+
+def other_branch(old: Any) -> Any:
+    """What was moved into the branches is in the wrong one."""
+
+    def change(build: Any, instruction: Any) -> Any:
+        op = instruction.op
+        if not isinstance(op, If) or instruction.types != tuple(each.type for each in op.else_branch.results):
+            return None
+        count = len(op.then_branch.parameters)
+        condition, *operands = instruction.operands
+        return build.add_all(If(op.else_branch, op.then_branch), condition, *operands[count:], *operands[:count])
+
+    def run(self: Any, module: Any, context: Any) -> Any:
+        found = old(self, module, context)
+        return found if found is module else transform(found, lambda: change, context.namer)
+
+    return run
+
+
 FAULTS: Final = (
     Fault("fold_constants", "wrong precision", "pass:fold_constants", ("guilty",), lambda: perceptron(roots),
           lambda: replaced(fold_constants, "_evaluate", coarse)),
@@ -214,4 +250,6 @@ FAULTS: Final = (
     Fault("lower_quantize", "zero point ignored", "pass:lower_quantize", ("guilty",),
           lambda: tabular(codes, "uint8"), lambda: replaced(lower_quantize, "_corrected", no_zero),
           inputs=ranges(k=(0, 255))),
+    Fault("split_ranks", "wrong branch", "pass:split_ranks", ("either", "guilty"), lambda: perceptron(branched, 24, 1),
+          lambda: replaced(SplitRanks, "run", other_branch), dims={}),
 )  # fmt: skip

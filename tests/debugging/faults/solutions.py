@@ -18,10 +18,13 @@ from argosy.targets.cpu.solutions import blocked_convolution, dot, joining
 from argosy.targets.cpu.solutions.blocked_convolution import DirectConvolution
 from argosy.targets.cpu.solutions.blocked_images import BlockedPool
 from argosy.targets.cpu.solutions.loops import ElementwiseLoops, ReductionLoops
+from argosy.targets.cpu.solutions.resize import ResizePasses
 from argosy.targets.cpu.solutions.scan import CumulativeLoops
+from argosy.targets.cpu.solutions.scatter import ScatterLoops
 from argosy.targets.cpu.solutions.softmax import SoftmaxRows
+from argosy.targets.cpu.solutions.sort import TopKHeap
 from argosy.targets.cpu.solutions.vector_reduction import ReductionAcross
-from tests.debugging.faults.fault import Fault, ranges, replaced, wrong_kernel
+from tests.debugging.faults.fault import Fault, changed_kernels, ranges, replaced, wrong_kernel
 from tests.debugging.faults.network import Network, convolutional, perceptron, recurrent, tabular
 
 __all__ = ["FAULTS"]
@@ -186,6 +189,32 @@ def averages(net: Network, x: str) -> str:
     )
 
 
+# --------------------------------------------------------------------------------------------- orders, and many threads
+def ranked(net: Network, x: str) -> str:
+    _, places = net.ops("TopK", 2, net.op("Relu", x, name="ties"), net.ints(20), name="guilty")
+    _, others = net.ops("TopK", 2, x, net.ints(20))
+    return net.op("Cast", net.op("Sub", net.op("Mul", places, places), others), to=TensorProto.FLOAT)
+
+
+def nearest(net: Network, x: str) -> str:
+    scales = net.constant([1.0, 1.0, 1.5, 1.5])
+    other = net.op("Resize", x, "", scales, mode="nearest", nearest_mode="ceil")
+    return net.op("Add", net.op("Resize", x, "", scales, mode="nearest", nearest_mode="floor", name="guilty"), other)
+
+
+def counted(net: Network, k: str) -> str:
+    zeros = net.constant(np.zeros((1, 40)))
+    ones = net.op("Cos", net.op("Mul", net.op("Cast", k, to=TensorProto.FLOAT), net.constant(0.0)))
+    first = net.op("Slice", ones, net.ints(0), net.ints(1), net.ints(0))
+    places = net.op("Slice", k, net.ints(0), net.ints(1), net.ints(0))
+    return net.op("ScatterElements", zeros, places, first, axis=1, reduction="add", name="guilty")
+
+
+def cut(kernel: Any) -> Any:
+    """Four threads do all of the updates each."""
+    return replace(kernel, chunks=4)
+
+
 FAULTS: Final = (
     Fault("erf", "wrong code for a primitive", "solution:elementwise loops", ("guilty",), lambda: perceptron(errors),
           wrong_kernel(ElementwiseLoops, "erf_float32(", "tanh_float32(")),
@@ -223,4 +252,10 @@ FAULTS: Final = (
           lambda: replaced(DirectConvolution, "halo", lambda old: lambda *given: replace(old(*given), fill=0))),
     Fault("pooled_border", "wrong padding", "solution:blocked pool", ("guilty",), lambda: convolutional(averages),
           wrong_kernel(BlockedPool, " * 2 - 1;", " * 2 - 0;")),
+    Fault("ties", "wrong order", "solution:top-k heap", ("ties", "guilty"), lambda: perceptron(ranked),
+          wrong_kernel(TopKHeap, "&& i < j", "&& i > j")),
+    Fault("nearest", "wrong rounding", "solution:resize passes", ("guilty",), lambda: convolutional(nearest, 3, 6),
+          wrong_kernel(ResizePasses, "__builtin_elementwise_floor(", "__builtin_elementwise_ceil(")),
+    Fault("many_updates", "race", "solution:scatter loops", ("guilty",), lambda: tabular(counted),
+          changed_kernels(ScatterLoops, cut), inputs=ranges(k=(0, 39)), cores=2),
 )  # fmt: skip
