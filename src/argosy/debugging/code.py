@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 from argosy.artifact.artifact import Artifact
@@ -20,14 +20,14 @@ from argosy.targets.lowering.choices import Choice
 __all__ = ["Code"]
 
 
-@dataclass(slots=True)
 class Code:
     """How code is made and run. `compiles` counts how often it was made."""
 
-    target: Target
-    options: CompileOptions
-    device: str | None = None
-    compiles: int = field(default=0, init=False)
+    def __init__(self, target: Target, options: CompileOptions, device: str | None = None) -> None:
+        self.target = target
+        self.options = options
+        self.compiles = 0
+        self._device = device
 
     def run(
         self, program: Program, inputs: Mapping[str, Any], *, without: tuple[str, ...] = (), threads: int | None = None
@@ -62,4 +62,4 @@ class Code:
         return PassManager(self.target.phases(self.options), observers=observers).run(module, context)
 
     def _session(self, artifact: Artifact, threads: int | None) -> Session:
-        return Session(artifact, device=self.device, threads=threads, checked=True)
+        return Session(artifact, device=self._device, threads=threads, checked=True)
