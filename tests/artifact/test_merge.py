@@ -281,7 +281,7 @@ def test_slim_artifact_is_refused() -> None:
 def test_newer_schema_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     newer = opened(samples.variant("b"), where="b")
     monkeypatch.setattr(artifact_file, "SCHEMA", SchemaVersion(0, 1))
-    assert "b: its schema version 0.2 is newer than" in refusal(newer, newer)
+    assert "b: its schema version 0.3 is newer than" in refusal(newer, newer)
 
 
 def test_producer_is_given_or_the_smallest() -> None:

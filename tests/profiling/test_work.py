@@ -14,7 +14,10 @@ from onnx import TensorProto, helper, numpy_helper
 
 import argosy
 from argosy.artifact.manifest import VariantRecord
-from argosy.profiling.work import least_seconds, operations, operations_by_type
+from argosy.profiling import InstructionTime
+from argosy.profiling.roofline import Roofline, roofline_of
+from argosy.profiling.work import operations, operations_by_type
+from argosy.targets.gpu.arches.row import Product
 from tests.cli import models
 
 
@@ -70,35 +73,103 @@ def test_a_convolution_by_hand_and_what_is_not_known_is_left_out(tmp_path: Path)
     assert operations_by_type(argosy.load_onnx(model, dims={"N": 2})) == {"float32": CONV}
 
 
-def test_kernels_have_the_arithmetic_of_the_model_as_a_whole_alone(tmp_path: Path) -> None:
-    artifact = argosy.compile(_network(tmp_path / "model.onnx"), targets=["cpu"])
-    report = argosy.perf(artifact, iterations=1, dims={"N": 2})
-    assert report.operations == CONV
-    assert report.peak_share is None, "the clock of a CPU is in no row"
-    slim = argosy.compile(_network(tmp_path / "model.onnx"), targets=["cpu"], slim=True)
-    assert argosy.perf(slim, iterations=1, dims={"N": 2}).operations is None
+def test_kernels_have_the_arithmetic_of_their_nodes(tmp_path: Path) -> None:
+    """Also of a slim artifact, which holds no program."""
+    for slim in (False, True):
+        artifact = argosy.compile(_network(tmp_path / "model.onnx"), targets=["cpu"], slim=slim)
+        report = argosy.perf(artifact, iterations=2, dims={"N": 2})
+        assert report.operations == CONV
+        assert report.peak_share is None, "the clock of a CPU is in no row"
+        (conv,) = [entry for entry in report.instructions if entry.operations]
+        assert conv.operations == CONV
+        assert conv.rates["gflops"] == pytest.approx(CONV / conv.seconds / 1e9)
+        assert conv.rates["roofline"] is conv.least is None
+        pick = report.instructions[-1]
+        assert (pick.node, pick.operations, pick.bytes) == ("pick", None, None), "it reads what the index says"
+
+
+def test_bytes_of_kernels_by_hand(tmp_path: Path) -> None:
+    model = models.classifier(tmp_path / "model.onnx")
+    report = argosy.perf(argosy.compile(model, targets=["cpu"]), iterations=2, dims={"N": 64})
+    product, softmax = report.instructions
+    assert (product.operations, softmax.operations) == (2 * 64 * 300 * 4, None)
+    weights = (product.bytes or 0) - 4 * (64 * 4 + 64 * 300)
+    assert 4 * 300 * 4 <= weights <= 4 * 320 * 4, "packed for the vectors of this machine"
+    assert softmax.bytes == 4 * 2 * 64 * 300
+    assert report.to_json()["instructions"][1]["gbytes"] == pytest.approx(153_600 / softmax.seconds / 1e9)
+    rows = list(csv.DictReader(io.StringIO(report.to_csv())))
+    assert float(rows[0]["gflops"]) == pytest.approx(153_600 / product.seconds / 1e9, rel=1e-3)
+    assert [row["gflops"] for row in rows[1:]] == [row["roofline"] for row in rows[1:]] == [""]
+    assert f"{softmax.rates['gbytes']:.1f} GB/s" in str(report)
+
+
+def test_bodies_of_loops_count_as_often_as_they_run(tmp_path: Path) -> None:
+    body = helper.make_graph(
+        [helper.make_node("MatMul", ["before", "w"], ["after"]), helper.make_node("Identity", ["go"], ["on"])],
+        "body",
+        [
+            helper.make_tensor_value_info("number", TensorProto.INT64, []),
+            helper.make_tensor_value_info("go", TensorProto.BOOL, []),
+            helper.make_tensor_value_info("before", TensorProto.FLOAT, [8, 16]),
+        ],
+        [
+            helper.make_tensor_value_info("on", TensorProto.BOOL, []),
+            helper.make_tensor_value_info("after", TensorProto.FLOAT, [8, 16]),
+        ],
+    )
+    graph = helper.make_graph(
+        [helper.make_node("Loop", ["count", "", "x"], ["y"], body=body)],
+        "g",
+        [
+            helper.make_tensor_value_info("count", TensorProto.INT64, []),
+            helper.make_tensor_value_info("x", TensorProto.FLOAT, [8, 16]),
+        ],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [8, 16])],
+        [numpy_helper.from_array(np.eye(16, dtype=np.float32), "w")],
+    )
+    path = tmp_path / "loop.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10), path)
+    inputs = {"count": np.asarray(5), "x": np.ones((8, 16), np.float32)}
+    report = argosy.perf(argosy.compile(path, targets=["cpu"]), iterations=1, inputs=inputs)
+    assert report.operations == 5 * 2 * 8 * 16 * 16
+    (product,) = [entry for entry in report.instructions if entry.operations]
+    assert (product.calls, product.operations) == (5, report.operations)
 
 
 @pytest.mark.parametrize(
-    ("precision", "tf32", "tera"),
-    [("fp32", False, 66.9), ("fp32", True, 494.7), ("fp16", False, 989.4), ("bf16", False, 989.4)],
+    ("dtype", "tf32", "tera"),
+    [("float32", False, 66.9), ("float32", True, 494.7), ("float16", False, 989.4), ("bfloat16", True, 989.4)],
 )
-def test_peaks_are_those_of_the_data_sheet(precision: str, tf32: bool, tera: float) -> None:
+def test_peaks_are_those_of_the_data_sheet(dtype: str, tf32: bool, tera: float) -> None:
     """NVIDIA H100 SXM: dense peaks, half of the data sheet's sparse 989, 1,979 and 1,979 of tf32, fp16 and bf16."""
-    numeric: dict[str, bool | int | str] = {"precision": precision, "allow_tf32": tf32}
-    variant = VariantRecord("k", "gpu-sm_90", "sm_90", "w", ("product=h100",), numeric=numeric)
-    found = least_seconds({"float32": 10**12}, variant)
+    found = roofline_of(VariantRecord("k", "gpu-sm_90", "sm_90", "w", ("product=h100",), numeric={"allow_tf32": tf32}))
     assert found is not None
-    assert found[0] == pytest.approx(1 / tera, rel=1e-3)
-    assert "H100" in found[1]
-    both = least_seconds({"float32": 10**12, "float16": 10**12}, variant)
+    assert "H100" in found.words
+    assert found.compute_seconds({dtype: 10**12}) == pytest.approx(1 / tera, rel=1e-3)
+    both = found.compute_seconds({dtype: 10**12, "float16": 10**12})
     assert both is not None
-    assert math.isclose(both[0], found[0] + 1 / 989.4, rel_tol=1e-3)
-    assert least_seconds({"float32": 1, "int32": 1}, variant) is None, "no peak is known for it"
-    assert least_seconds({}, variant) is None
+    assert math.isclose(both, 1 / tera + (dtype != "float16") / 989.4, rel_tol=1e-3) or dtype == "float16"
+    assert found.compute_seconds({dtype: 1, "int32": 1}) is None, "no peak is known for it"
+    assert found.seconds({dtype: 10**12}, 0) == pytest.approx(1 / tera, rel=1e-3)
+    assert found.seconds({}, 335 * 10**9) == pytest.approx(0.1), "3,350 GB/s"
+
+
+def test_the_roof_is_the_lower_of_peak_and_bandwidth_times_intensity() -> None:
+    """A device of 100 operations and 10 bytes a second: the ridge is at ten operations a byte."""
+    roofline = Roofline(Product("p", "a", "P", bandwidth=10.0, peaks=(("fp32", 100.0),)))
+    for operations_, moved, attainable in ((400, 20, 100), (400, 40, 100), (400, 80, 50), (400, 400, 10)):
+        least = roofline.seconds({"float32": operations_}, moved)
+        assert least is not None
+        assert operations_ / least == pytest.approx(min(100, 10 * operations_ / moved)) == attainable
+        entry = InstructionTime("n", "op", "", "", 16.0, 1.0, 1, operations_, moved, least)
+        assert entry.rates["roofline"] == pytest.approx((operations_ / 16) / attainable)
 
 
 def test_no_peak_is_guessed() -> None:
-    assert least_seconds({"float32": 1}, VariantRecord("k", "cpu-x86-64", "x86-64-v3", "w")) is None
-    assert least_seconds({"float32": 1}, VariantRecord("k", "gpu", "sm_87", "w", ("product=orin",))) is None
-    assert least_seconds({"float32": 1}, VariantRecord("k", "gpu", "sm_90", "w", ("product=h999",))) is None
+    assert roofline_of(VariantRecord("k", "cpu-x86-64", "x86-64-v3", "w")) is None
+    assert roofline_of(VariantRecord("k", "gpu", "sm_90", "w", ("product=h999",))) is None
+    assert roofline_of(None) is None
+    orin = roofline_of(VariantRecord("k", "gpu", "sm_87", "w", ("product=orin",)))
+    assert orin is not None
+    assert orin.compute_seconds({"float32": 1}) is orin.seconds({"float32": 1}, 1) is None
+    assert orin.seconds({}, 2048) == pytest.approx(1e-8), "204.8 GB/s"

@@ -64,7 +64,7 @@ class SchemaVersion(Record, frozen=True):
         return f"{self.major}.{self.minor}"
 
 
-SCHEMA: Final = SchemaVersion(0, 2)
+SCHEMA: Final = SchemaVersion(0, 3)
 OLDEST_MINOR: Final = 1
 
 

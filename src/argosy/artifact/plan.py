@@ -223,6 +223,9 @@ class LaunchStep(Record, frozen=True, tag_field="kind", tag="launch"):
 
     `grid` counts blocks, `block` threads; `shared` is dynamic shared memory and `private` scratch per thread, both
     in bytes. It waits for the `waits` events and records the event `signal`.
+
+    For those who measure, `operations` are the multiplications and additions of the products that it does, by element
+    type of their operands, as the ops mean them; `whole` says that it touches every element of its buffers.
     """
 
     code: int
@@ -242,6 +245,8 @@ class LaunchStep(Record, frozen=True, tag_field="kind", tag="launch"):
     waits: tuple[int, ...] = ()
     signal: int | None = None
     source: str = ""
+    operations: dict[str, Size] = msgspec.field(default_factory=dict)
+    whole: bool = False
 
 
 class CallStep(Record, frozen=True, tag_field="kind", tag="call"):
@@ -257,6 +262,9 @@ class CallStep(Record, frozen=True, tag_field="kind", tag="call"):
     scratch: int = 0
     """Bytes of scratch memory for each worker."""
     source: str = ""
+    operations: dict[str, Size] = msgspec.field(default_factory=dict)
+    """See `LaunchStep`, as for `whole`."""
+    whole: bool = False
 
 
 Step: TypeAlias = EvaluateStep | CopyStep | ShapeStep | CheckStep | RunStep | LaunchStep | CallStep

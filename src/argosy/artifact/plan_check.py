@@ -271,19 +271,16 @@ class _Flow:
         check_text(block.source, spot, "its source", empty=True)
         self._read((n for n in (block.trip_count, block.condition) if n is not None), spot)
         self._read((carried.initial for carried in block.carried), spot)
-        if (block.condition is None and block.next_condition is not None) or (
-            block.trip_count is None and block.next_condition is None
-        ):
+        half = block.condition is None and block.next_condition is not None
+        if half or (block.trip_count is None and block.next_condition is None):
             raise refuse(spot, "it has neither a trip count nor a condition that changes")
         with self._branch():
             self._write((carried.current for carried in block.carried), spot)
-            if block.iteration is not None:
-                self._write((block.iteration,), spot)
+            self._write((n for n in (block.iteration,) if n is not None), spot)
             self._check_blocks(block.body, f"{spot}, body", depth + 1)
             self._read((carried.next for carried in block.carried), spot)
             self._read((collected.element for collected in block.collected), spot)
-            if block.next_condition is not None:
-                self._read((block.next_condition,), spot)
+            self._read((n for n in (block.next_condition,) if n is not None), spot)
         self._write((carried.final for carried in block.carried), spot)
         self._write((collected.result for collected in block.collected), spot)
         for collected in block.collected:
@@ -337,6 +334,9 @@ class _Flow:
         for number in (*step.reads, *step.writes):
             if self._kinds[number] == "value":
                 raise refuse(spot, f"it takes buffer {number}, a Python object")
+        for dtype, count in step.operations.items():
+            check_dtype(dtype, spot)
+            _check_size(count, spot, "its number of operations")
         if isinstance(step, CallStep):
             _check_size(step.chunks, spot, "its number of chunks")
             _check_size(step.scratch, spot, "its scratch")

@@ -12,7 +12,7 @@ from argosy.artifact.plan import LaunchStep, steps_in
 from argosy.errors import UsageError
 from argosy.profiling.report import InstructionTime
 from argosy.runtime.gpu.timing import RunTimes
-from argosy.runtime.nodes import KernelCall
+from argosy.runtime.nodes import kernel_family
 from argosy.runtime.session import Session
 
 __all__ = ["by_device", "device_times", "launch_times"]
@@ -54,7 +54,7 @@ def by_device(instructions: Sequence[InstructionTime], times: RunTimes) -> tuple
     found = []
     for entry in instructions:
         seconds = 0.0
-        if waiting and (KernelCall(waiting.entry).family, waiting.source) == (entry.op, entry.node):
+        if waiting and (kernel_family(waiting.entry), waiting.source) == (entry.op, entry.node):
             seconds, waiting = waiting.seconds, next(launches, None)
         found.append(dataclasses.replace(entry, seconds=seconds))
     whole = sum(entry.seconds for entry in found) or 1.0

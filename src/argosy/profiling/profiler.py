@@ -5,28 +5,32 @@ from __future__ import annotations
 import logging
 import statistics
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from argosy.artifact.artifact import Artifact
-from argosy.compiler import load_onnx
-from argosy.errors import ArtifactError, ModelError, UsageError
+from argosy.artifact.decode import decode_symbols
+from argosy.artifact.manifest import VariantRecord
+from argosy.errors import UsageError
 from argosy.inputs import InputRequest, make_inputs
-from argosy.ir.dim import substitute
+from argosy.ir.dim import DimLike, substitute
 from argosy.ir.formula import Formula
 from argosy.ir.interpreter import bind_symbols
 from argosy.ir.module import Constant, Instruction
 from argosy.ir.op import Env
+from argosy.ir.parser import parse_dim
 from argosy.ir.types import TensorType, Type
 from argosy.options import Dimensions, DimValue
 from argosy.profiling.comparing import Rival, compared, make_rivals
 from argosy.profiling.footprint import footprint, peak_memory
 from argosy.profiling.launches import by_device, device_times
 from argosy.profiling.report import InstructionTime, OpTime, Report, ShapeTime
+from argosy.profiling.roofline import Roofline, roofline_of
 from argosy.profiling.spans import Span
 from argosy.profiling.times import Times
-from argosy.profiling.work import instruction_bytes, instruction_operations, least_seconds, operations_by_type
+from argosy.profiling.work import Work, work_of
 from argosy.runtime.nodes import KernelCall
 from argosy.runtime.session import Session
 
@@ -81,13 +85,16 @@ def perf(
     observed = min(len(seconds), _OBSERVED)
     watched = _observed_runs(session, made.values, observed, clock)
     sizes = _sizes(session, made.values)
-    instructions = _instructions(watched, sizes)
     variant = session.choice(made.values)
+    emulated = session.device.startswith("emulated")  # by that clock, no device has a peak
+    roofline = None if emulated else roofline_of(variant.variant)
+    works = _works(watched, sizes, session.artifact, variant.variant)
+    instructions = _instructions(watched, sizes, works, roofline)
     launched = device_times(session, variant.variant, made.values)
     if launched is not None:
         instructions = by_device(instructions, launched)
-    emulated = session.device.startswith("emulated")  # by that clock, no device has a peak
-    work = _work(session.artifact, sizes)
+    total = _total(works)
+    least = roofline.compute_seconds(total) if roofline and total else None
     told = {name: f"{_told(value)}, {made.origins[name]}" for name, value in made.values.items()}
     return Report(
         variant.words,
@@ -100,8 +107,8 @@ def perf(
         _by_op(instructions),
         _by_shape(instructions),
         footprint(session.artifact, variant.variant, sizes),
-        sum(work.values()) if work else None,
-        least_seconds(work, variant.variant) if variant.variant and not emulated else None,
+        sum(total.values()) if total else None,
+        (least, roofline.words) if roofline and least is not None else None,
         peak_memory=peak,
         device_seconds=launched.seconds if launched is not None else None,
         compared=beside,
@@ -169,18 +176,50 @@ def _sizes(session: Session, values: Mapping[str, Any]) -> Mapping[str, int]:
     return env.symbols
 
 
+def _works(
+    watched: Sequence[Sequence[tuple[Instruction, float, float]]],
+    sizes: Mapping[str, int],
+    artifact: Artifact,
+    variant: VariantRecord | None,
+) -> Mapping[Instruction, tuple[Work, int]]:
+    """What each instruction does at these sizes, and how often a run executes it."""
+    symbols = {} if variant is None else decode_symbols(artifact.plan(variant.key).symbols)
+
+    def dim(text: str) -> DimLike:
+        return parse_dim(text, symbols)
+
+    calls: dict[Instruction, int] = {}
+    for run in watched:
+        calls.update(Counter(instruction for instruction, _, _ in run))
+    return {instruction: (work_of(instruction, sizes, dim), count) for instruction, count in calls.items()}
+
+
+def _total(works: Mapping[Instruction, tuple[Work, int]]) -> Mapping[str, int] | None:
+    """The operations of a run by element type; None where they are not known of all."""
+    total: Counter[str] = Counter()
+    steps = [instruction.op.step for instruction in works if isinstance(instruction.op, KernelCall)]
+    if steps and not any(step.whole or step.operations for step in steps):
+        return None  # an older version's
+    for work, calls in works.values():
+        if work.operations is None:
+            return None
+        total.update({kind: count * calls for kind, count in work.operations.items()})
+    return total
+
+
 def _instructions(
-    watched: Sequence[Sequence[tuple[Instruction, float, float]]], sizes: Mapping[str, int]
+    watched: Sequence[Sequence[tuple[Instruction, float, float]]],
+    sizes: Mapping[str, int],
+    works: Mapping[Instruction, tuple[Work, int]],
+    roofline: Roofline | None,
 ) -> tuple[InstructionTime, ...]:
     totals: dict[Instruction, list[float]] = {}
-    calls: dict[Instruction, int] = {}
     for run in watched:
         spent: dict[Instruction, list[float]] = {}
         for instruction, begin, end in run:
             spent.setdefault(instruction, []).append(end - begin)
         for instruction, times in spent.items():
             totals.setdefault(instruction, []).append(sum(times))
-            calls[instruction] = len(times)
     medians = {instruction: statistics.median(times) for instruction, times in totals.items()}
     whole = sum(medians.values()) or 1.0
     return tuple(
@@ -191,27 +230,24 @@ def _instructions(
             _told_types(instruction.types, sizes),
             seconds,
             seconds / whole,
-            calls[instruction],
-            _times(instruction_operations(instruction, sizes), calls[instruction]),
-            _times(instruction_bytes(instruction, sizes), calls[instruction]),
+            calls,
+            sum(work.operations.values()) * calls if work.operations else None,
+            None if work.bytes is None else work.bytes * calls,
+            _least(instruction, work, calls, roofline),
         )
         for instruction, seconds in medians.items()
+        for work, calls in (works[instruction],)
     )
 
 
-def _times(count: int | None, calls: int) -> int | None:
-    return None if count is None else count * calls
-
-
-def _work(artifact: Artifact, sizes: Mapping[str, int]) -> Mapping[str, int]:
-    """The operations of a run by element type; empty where they are not known."""
-    if artifact.is_slim:
-        return {}
-    try:
-        return operations_by_type(load_onnx(artifact.program(), dims=sizes)) or {}
-    except (ModelError, ArtifactError) as error:  # a branch that these sizes never take; weights that are not there
-        log.debug("operations are not known: %s", error)
-        return {}
+def _least(instruction: Instruction, work: Work, calls: int, roofline: Roofline | None) -> float | None:
+    """The seconds of a kernel's work at the roofline; what the host evaluates has none."""
+    if roofline is None or work.operations is None or work.bytes is None:
+        return None
+    if not isinstance(instruction.op, KernelCall):
+        return None
+    least = roofline.seconds(work.operations, work.bytes)
+    return None if least is None else least * calls
 
 
 def _spans(watched: Sequence[Sequence[tuple[Instruction, float, float]]], sizes: Mapping[str, int]) -> tuple[Span, ...]:

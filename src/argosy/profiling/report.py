@@ -27,8 +27,8 @@ class InstructionTime:
     """One instruction: the median of its seconds in a run, and their share of all instructions'.
 
     `operands` and `type` are what it reads and gives, with the sizes of the run. `calls` is how often a run executes
-    it, more than once inside a loop. `operations` and `bytes` are those of a run, as `work` counts them; None
-    where they are not known, as of kernels: a plan tells the buffers of those alone.
+    it, more than once inside a loop. `operations` and `bytes` are those of a run, as `work` counts them, `least` the
+    seconds that they take at the roofline of the device's product; None where they are not known.
     """
 
     node: str
@@ -40,12 +40,17 @@ class InstructionTime:
     calls: int
     operations: int | None = None
     bytes: int | None = None
+    least: float | None = None
 
     @property
     def rates(self) -> dict[str, float | None]:
-        """Billions of operations and of bytes a second."""
-        pairs = (("gflops", self.operations), ("gbytes", self.bytes))
-        return {name: None if not count or not self.seconds else count / self.seconds / 1e9 for name, count in pairs}
+        """Billions of operations and of bytes a second, and `least` as a share of its time: that of the roofline."""
+        counts = {
+            "gflops": self.operations and self.operations / 1e9,
+            "gbytes": self.bytes and self.bytes / 1e9,
+            "roofline": self.least,
+        }
+        return {name: count / self.seconds if count and self.seconds else None for name, count in counts.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +143,8 @@ class Report:
         """A line for each instruction, in the order of execution."""
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(("node", "op", "operands", "type", "seconds", "share", "calls", "operations", "bytes"))
+        head = ("node", "op", "operands", "type", "seconds", "share", "calls", "operations", "bytes")
+        writer.writerow((*head, "gflops", "gbytes", "roofline"))
         writer.writerows(
             (
                 entry.node,
@@ -150,6 +156,7 @@ class Report:
                 entry.calls,
                 entry.operations,
                 entry.bytes,
+                *(None if rate is None else f"{rate:.4g}" for rate in entry.rates.values()),
             )
             for entry in self.instructions
         )
@@ -225,8 +232,9 @@ class Report:
 
 
 def _rates(entry: InstructionTime) -> str:
-    units = {"gflops": "GFLOP/s", "gbytes": "GB/s"}
-    return "".join(f"  {rate:.1f} {units[name]}" for name, rate in entry.rates.items() if rate is not None)
+    """What is known of how fast an instruction is."""
+    forms = {"gflops": "{:.1f} GFLOP/s", "gbytes": "{:.1f} GB/s", "roofline": "{:.0%} of the roofline"}
+    return "".join(f"  {forms[name].format(rate)}" for name, rate in entry.rates.items() if rate is not None)
 
 
 def _ms(seconds: float) -> str:

@@ -1,48 +1,44 @@
-"""How much arithmetic a model does, what its instructions move, and how much a device could do at most.
-
-Formulas: a multiplication and an addition are two operations, so a product of [m, k] and [k, n] does 2 m n k (Golub and
-Van Loan, Matrix Computations, 1.1); a convolution is such a product over windows, by its definition in the ONNX
-standard; a recurrent layer does two products for each gate and step, by the same standard. What way a kernel goes is
-another matter: fast convolutions do fewer.
-"""
+"""How much arithmetic a program does, and what its instructions and the kernels of a plan do and move."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Final
 
-from argosy.artifact.manifest import VariantRecord
-from argosy.errors import ModelError, UsageError
-from argosy.ir.dim import evaluate
+from argosy.artifact.plan import LaunchStep, Size
+from argosy.errors import ModelError
+from argosy.ir.dim import DimLike, evaluate
 from argosy.ir.module import Instruction, Value
 from argosy.ir.program import Program
 from argosy.ir.types import TensorType
+from argosy.ops.arithmetic import products_of
 from argosy.ops.control import If, Loop, Scan
-from argosy.ops.convolution import Conv, ConvTranspose
 from argosy.ops.einsum import Einsum
-from argosy.ops.matmul import Dot
-from argosy.ops.recurrent import GATES, Recurrent
 from argosy.passes import NORMALISE
 from argosy.passes.manager import PassManager
-from argosy.targets.gpu.target import GpuTarget
+from argosy.runtime.nodes import KernelCall
 
-__all__ = ["instruction_bytes", "instruction_operations", "least_seconds", "operations", "operations_by_type"]
+__all__ = ["Work", "operations", "operations_by_type", "work_of"]
 
 _WHOLE: Final = frozenset(
     {"dot", "pointwise", "reduce", "softmax", "arg_reduce", "cumulative", "quantize", "dequantize"}
 )
 """Ops that need every element of their operands, and store every one of their results."""
-_PEAKS: Final = {
-    "float64": "fp64",
-    "float32": "fp32",
-    "float16": "fp16",
-    "bfloat16": "bf16",
-    "int8": "int8",
-    "uint8": "int8",
-}
-"""Element types as the rows of products call them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What one execution does: multiplications and additions of products by element type, and bytes of its tensors.
+
+    `operations` is None where sizes or ways are open. `bytes` are those of what it reads and of what it writes, each
+    buffer once, the least that it moves; None where it may leave elements out, and where sizes are open.
+    """
+
+    operations: Mapping[str, int] | None
+    bytes: int | None
 
 
 def operations(program: Program) -> int | None:
@@ -55,89 +51,67 @@ def operations_by_type(program: Program) -> Mapping[str, int] | None:
     """`operations` by element type of the first operand."""
     total: Counter[str] = Counter()
     for instruction in PassManager((NORMALISE,)).run(program.main).instructions:
-        if isinstance(instruction.op, If | Loop | Scan | Einsum):
+        found = None if isinstance(instruction.op, If | Loop | Scan) else _operations(instruction, {})
+        if found is None:
             return None
-        if not isinstance(instruction.op, Conv | ConvTranspose | Dot | Recurrent):
-            continue
-        found = instruction_operations(instruction, {})
-        first = instruction.operands[0]
-        if found is None or first is None:
-            return None
-        total[first.dtype.name] += found
+        total.update(found)
     return dict(total)
 
 
-def instruction_operations(instruction: Instruction, sizes: Mapping[str, int]) -> int | None:
-    """Multiplications and additions of a product, convolution or recurrent layer at these sizes by symbol.
+def work_of(instruction: Instruction, sizes: Mapping[str, int], dim: Callable[[str], DimLike]) -> Work:
+    """The work of an instruction, or of a kernel that one stands for, at these sizes by symbol.
 
-    None for other ops, and where sizes are open.
+    `dim` parses the sizes of the plan that the kernel is of.
     """
-    op = instruction.op
-    if not isinstance(op, Conv | ConvTranspose | Dot | Recurrent):
-        return None
-    shapes = [_shape(value, sizes) for value in (*instruction.operands[:2], instruction.result())]
-    first, second, result = shapes
-    if first is None or second is None or result is None:
-        return None
-    match op:
-        case Conv():
-            return 2 * math.prod(result) * math.prod(second[1:])
-        case ConvTranspose():
-            return 2 * math.prod(first) * math.prod(second[1:])
-        case Dot():
-            return 2 * math.prod(result) * first[-1]
-        case _:
-            directions, rows, width = second
-            hidden = rows // GATES[op.kind]
-            return 2 * first[0] * first[1] * directions * rows * (width + hidden)
+    if isinstance(instruction.op, KernelCall):
+        return _kernel_work(instruction, instruction.op, sizes, dim)
+    whole = instruction.op.name in _WHOLE
+    present = dict.fromkeys(value for value in instruction.operands if value is not None)
+    return Work(_operations(instruction, sizes), _bytes((*present, *instruction.results), sizes) if whole else None)
 
 
-def instruction_bytes(instruction: Instruction, sizes: Mapping[str, int]) -> int | None:
-    """Bytes of the operands and results of an op that needs all of them, each once: the least that it moves.
+def _kernel_work(
+    instruction: Instruction, kernel: KernelCall, sizes: Mapping[str, int], dim: Callable[[str], DimLike]
+) -> Work:
+    """The work of a kernel, as its step tells it. Code that is older than the schema's 0.3 tells nothing."""
 
-    This is the traffic of the roofline model (Williams, Waterman and Patterson, CACM 52(4), 2009). None for ops that
-    may leave elements out, and where sizes are open.
-    """
-    if instruction.op.name not in _WHOLE:
-        return None
-    total = 0
-    for value in (*dict.fromkeys(value for value in instruction.operands if value is not None), *instruction.results):
-        shape = _shape(value, sizes)
-        if shape is None:
-            return None
-        total += value.dtype.byte_size(math.prod(shape))
-    return total
+    def number(size: Size) -> int:
+        return size if isinstance(size, int) else evaluate(dim(size), sizes)
 
-
-def least_seconds(work: Mapping[str, int], variant: VariantRecord) -> tuple[float, str] | None:
-    """Seconds that operations by type take at the dense peaks of the product that a variant is for, and its name.
-
-    The variant's precision takes the place of float32. None where the row of the arch has no peak for a type: it has
-    none for CPUs, whose clocks differ.
-    """
+    step = kernel.step
     try:
-        target = GpuTarget.for_variant(variant)
-    except UsageError:  # a product that a newer version knows
-        return None
-    if not isinstance(target, GpuTarget) or not work:
-        return None
-    product, total = target.row.product, 0.0
-    for dtype, count in work.items():
-        kind = _PEAKS.get(dtype, "")
-        if kind == "fp32":
-            precision = str(variant.numeric.get("precision", "fp32"))
-            kind = "tf32" if precision == "fp32" and variant.numeric.get("allow_tf32") else precision
-        peak = product.peak(kind)
-        if peak is None:
-            return None
-        total += count / peak
-    return total, product.words
-
-
-def _shape(value: Value | None, sizes: Mapping[str, int]) -> tuple[int, ...] | None:
-    if value is None or not isinstance(value.type, TensorType) or value.type.dims is None:
-        return None
-    try:
-        return tuple(evaluate(dim, sizes) for dim in value.type.dims)
+        if 0 in map(number, step.grid if isinstance(step, LaunchStep) else (step.chunks,)):
+            return Work({}, None)
+        found = {kind: number(size) for kind, size in step.operations.items()}
     except ModelError:  # a size that only the run knows
+        return Work(None, None)
+    if not step.whole:
+        return Work(found, None)
+    reads = dict(zip(step.reads, instruction.operands, strict=True))
+    return Work(found, _bytes((*reads.values(), *instruction.results), sizes))
+
+
+def _operations(instruction: Instruction, sizes: Mapping[str, int]) -> Mapping[str, int] | None:
+    products = None if isinstance(instruction.op, Einsum) else products_of(instruction)
+    if products is None:
         return None
+    total: Counter[str] = Counter()
+    for product in products:
+        try:
+            total[product.operands[0].dtype.name] += evaluate(product.operations, sizes)
+        except ModelError:  # a size that only the run knows
+            return None
+    return dict(total)
+
+
+def _bytes(values: Iterable[Value | None], sizes: Mapping[str, int]) -> int | None:
+    total = 0
+    for value in values:
+        kind = None if value is None else value.type
+        if not isinstance(kind, TensorType) or kind.dims is None:
+            return None
+        try:
+            total += kind.dtype.byte_size(math.prod(evaluate(dim, sizes) for dim in kind.dims))
+        except ModelError:  # a size that only the run knows
+            return None
+    return total

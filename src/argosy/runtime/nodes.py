@@ -35,7 +35,19 @@ from argosy.ir.op import Op
 from argosy.ir.types import Type
 from argosy.runtime.buffers import BufferTable
 
-__all__ = ["Branch", "Call", "Calls", "Evaluation", "KernelCall", "Launch", "Launches", "Loop", "Node", "build_nodes"]
+__all__ = [
+    "Branch",
+    "Call",
+    "Calls",
+    "Evaluation",
+    "KernelCall",
+    "Launch",
+    "Launches",
+    "Loop",
+    "Node",
+    "build_nodes",
+    "kernel_family",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,15 +55,25 @@ class KernelCall(Op):
     """What stands for a kernel where a run is watched. It is no op of the IR."""
 
     name = "call"
-    entry: str
+    step: CallStep | LaunchStep
+
+    @property
+    def entry(self) -> str:
+        """The name of the kernel."""
+        return self.step.entry
 
     @property
     def family(self) -> str:
         """What the kernel is called by, without the hash at the end of its name."""
-        return self.entry.rpartition("_")[0] or self.entry
+        return kernel_family(self.entry)
 
     def infer(self, *operands: Value | None) -> tuple[Type, ...]:
         raise InternalError(f"the kernel {self.entry} has no types of its own")
+
+
+def kernel_family(entry: str) -> str:
+    """What kernels that do the same are called by: a name without the hash at its end."""
+    return entry.rpartition("_")[0] or entry
 
 
 class Call(msgspec.Struct, frozen=True):
@@ -209,7 +231,7 @@ class _Builder:
         pooled = any(self._table[number].kind == "pooled" for number in (*step.reads, *step.writes))
         fixed = not pooled and not symbols & self._table.late
         read = tuple(_typed(self._table[number].type) for number in step.reads)
-        instruction = dataclasses.replace(self._instruction(KernelCall(step.entry), step), operands=read)
+        instruction = dataclasses.replace(self._instruction(KernelCall(step), step), operands=read)
         if isinstance(step, LaunchStep):
             return Launch(step, fixed, instruction)
         return Call(step, tuple(pointers), tuple(scalars), fixed, instruction)

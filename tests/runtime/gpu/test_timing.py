@@ -8,6 +8,7 @@ from unittest import mock
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from argosy.artifact.plan import StraightBlock
 from argosy.errors import DeviceError, UsageError
@@ -76,6 +77,24 @@ def test_perf_times_launches_by_the_clock_of_the_device(fake: Fake) -> None:
     del session
     gc.collect()
     assert not fake.alive
+
+
+def test_launches_have_a_share_of_the_roofline_of_the_product(fake: Fake) -> None:
+    told = replace(ADD, whole=True, operations={"float32": 10**6}), SCALE
+    record = plan({"a": 0, "b": 1}, {"y": 3}, BUFFERS, [StraightBlock(told)])
+    report = perf(Session(artifact(record, fake.kind)), inputs={"a": numbers(4, 8), "b": numbers(4, 8)}, iterations=3)
+    add, scale = report.instructions
+    assert (add.operations, add.bytes) == (10**6, 3 * 4 * 8 * 4)
+    assert (scale.operations, scale.bytes, scale.least) == (None, None, None), "it may leave elements out"
+    assert report.operations == 10**6
+    if fake.kind == "cuda":
+        assert (add.least, report.least) == (None, None), "its arch is no product's"
+        return
+    assert add.least is not None
+    assert add.least == pytest.approx(10**6 / 163.4e12, rel=1e-3), "data sheet of MI300X"
+    assert add.rates["roofline"] == pytest.approx(add.least / add.seconds)
+    assert f"{add.rates['roofline']:.0%} of the roofline" in str(report)
+    assert report.least == (add.least, "Instinct MI300X")
 
 
 def test_perf_times_by_the_host_where_the_host_takes_part(fake: Fake) -> None:

@@ -371,7 +371,9 @@ class _Views:
             ScalarArgument(16, "int64", size(copy.bytes)),
         )
         chunks = size(copy_chunks(copy.bytes))
-        return CallStep(0, BYTE_COPY.entry, chunks, 24, arguments, (copy.number,), (to,), source=copy.source)
+        return CallStep(
+            0, BYTE_COPY.entry, chunks, 24, arguments, (copy.number,), (to,), source=copy.source, whole=True
+        )
 
 
 def _or_none(count: DimLike | None) -> DimLike:

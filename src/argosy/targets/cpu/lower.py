@@ -42,6 +42,7 @@ from argosy.targets.cpu.solution import Solution
 from argosy.targets.lowering.choices import Choice, config_words
 from argosy.targets.lowering.control import Turn
 from argosy.targets.lowering.module_lowering import Arena, ModuleLowering
+from argosy.targets.lowering.step_work import with_work
 
 __all__ = ["LoweredModule", "lower_module"]
 
@@ -164,6 +165,9 @@ class _Lowering(ModuleLowering):
         for solution in problem.solutions:
             draft = self._attempt(problem, solution, instruction, reasons)
             if draft is not None:
+                present = [operand for operand in instruction.operands if operand is not None]
+                holders = [self._holders(operand, draft) for operand in present]
+                draft.body = with_work(problem.module, present, holders, draft.before, draft.body, self.size)
                 self._commit(draft)
                 config = config_words(problem.config(solution, at_load=draft.at_load))
                 kernels = tuple(dict.fromkeys(kernel.entry for kernel in draft.kernels))
@@ -185,6 +189,12 @@ class _Lowering(ModuleLowering):
             self.forget(before)
         reasons.append(f"{solution.name}: {draft}")
         return None
+
+    def _holders(self, value: Value, draft: Draft) -> set[int]:
+        """The buffers that hold a value, in any layout."""
+        number = self.held(value, draft.numbers)
+        images = {image.number for image in self.images(value, draft.images)}
+        return images if number is None else {number, *images}
 
     def _problem(self, instruction: Instruction) -> KnownProblem:
         layouts = tuple(self._layout(operand) for operand in instruction.operands if operand is not None)

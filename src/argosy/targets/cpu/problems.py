@@ -36,6 +36,11 @@ class KnownProblem:
         self._scripts: dict[tuple[str, bool], Script] = {}
 
     @property
+    def module(self) -> Module:
+        """The problem as a module."""
+        return self._problem.module
+
+    @property
     def keeps_layout(self) -> bool:
         """Whether blocked results had best lie as the operands do."""
         if self._keeps is None:

@@ -37,6 +37,7 @@ from argosy.targets.lowering.control import Turn
 from argosy.targets.lowering.demands import check_steps
 from argosy.targets.lowering.module_lowering import Arena, ModuleLowering
 from argosy.targets.lowering.names import kernel_label
+from argosy.targets.lowering.step_work import with_work
 
 __all__ = ["SPILLS", "LoweredModule", "lower_module"]
 
@@ -162,6 +163,9 @@ class _Lowering(ModuleLowering):
         for solution in self._problems.solutions(instruction):
             draft = self._attempt(solution, problem, instruction, reasons)
             if draft is not None:
+                present = [operand for operand in instruction.operands if operand is not None]
+                holders = [{p.number for p in (*self._places[o], *draft.found.get(o, ()))} for o in present]
+                draft.body[:] = with_work(problem.module, present, holders, draft.before, draft.body, self.size)
                 self._commit(draft)
                 kernels = tuple(dict.fromkeys(kernel.entry for kernel in draft.kernels))
                 self.choices.append(
