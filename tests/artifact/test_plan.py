@@ -151,6 +151,8 @@ def deep(tree: dict[str, Any]) -> None:
         (step("launch", parameter_bytes=190), "argument 3: it lies at 64 of 190 bytes"),
         (step("launch", reads=[3]), "points to buffer 4, which the step neither reads nor writes"),
         (step("call", chunks=-1), "number of chunks is -1"),
+        (step("call", operations={"float31": 2}), "unknown element type"),
+        (step("call", operations={"float32": -2}), "number of operations is -2"),
         (argument(1, offset=7), "argument 1: it lies at 7"),
         (argument(1, dtype="int31"), "unknown element type"),
         (argument(3, box=[1]), "a tensor map of 2 dims"),
