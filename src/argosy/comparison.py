@@ -52,7 +52,7 @@ class Rule(Protocol):
 _SHARE: Final = {"float16": 1e-2, "bfloat16": 5e-2}
 _SHARE_WIDE: Final = 1e-3
 # What the precision of the code allows where the outputs themselves are wider.
-_PRECISION: Final = {"fp16": _SHARE["float16"], "bf16": _SHARE["bfloat16"]}
+_PRECISION: Final = {"fp16": _SHARE["float16"], "tf32": _SHARE["float16"], "bf16": _SHARE["bfloat16"]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class Agree:
 
     `quantised` is for models with quantised ops: 5e-2 for every float, and integers may differ by one unit.
     Types shorter than 16 bits may be off by one step at the largest magnitude. `precision` is that of the code, which
-    may compute in a shorter type than it gives: fp32, fp16 or bf16.
+    may compute in a shorter type than it gives: fp32, fp16, bf16, or tf32, which has the significand of fp16.
     """
 
     quantised: bool = False

@@ -29,6 +29,7 @@ __all__ = [
     "kind_of",
     "open_artifact",
     "program_of",
+    "refuse_compile_options",
 ]
 
 Kind: TypeAlias = Literal["model", "artifact", "text"]
@@ -86,7 +87,7 @@ def program_of(path: str, arguments: argparse.Namespace, console: Console) -> Pr
 def artifact_of(path: str, arguments: argparse.Namespace, console: Console) -> Artifact:
     """The artifact at `path`, or the one that the model at `path` compiles to, as the compile options ask."""
     if kind_of(path) == "artifact":
-        _refuse_compile_options(arguments)
+        refuse_compile_options(path, arguments)
         artifact = open_artifact(path, weights=getattr(arguments, "weights", None))
         _check_dims(artifact, arguments)
         return artifact
@@ -99,12 +100,12 @@ def artifact_of(path: str, arguments: argparse.Namespace, console: Console) -> A
         return compile_program(program, chosen, options)
 
 
-def _refuse_compile_options(arguments: argparse.Namespace) -> None:
+def refuse_compile_options(path: str, arguments: argparse.Namespace) -> None:
     """An artifact is compiled already: asking for other code is a mistake, not a wish that is dropped in silence."""
     asked = asked_compile_options(arguments)
     if asked:
         raise UsageError(
-            f"{asked[0]} says how to compile, but {arguments.file} is compiled already",
+            f"{asked[0]} says how to compile, but {path} is compiled already",
             hint="give the model instead, or leave the option out",
         )
 

@@ -55,13 +55,15 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class CaseReport:
-    """One set of inputs: how they came about, and what the outputs were."""
+    """One set of inputs: how they came about, what ran them, the rule for the outputs, and how these were."""
 
     number: int
     seed: int
     inputs: dict[str, str]
     differences: tuple[Difference, ...]
     mismatches: tuple[Mismatch, ...]
+    variant: str = ""
+    tolerance: str = ""
 
     @property
     def passed(self) -> bool:
@@ -123,6 +125,8 @@ class Report:
         lines = [f"{self.variant} against {self.reference}, tolerance: {self.tolerance}"]
         for case in self.cases:
             lines.append(f"case {case.number}: {'agrees' if case.passed else 'DOES NOT AGREE'} (seed {case.seed})")
+            if (case.variant, case.tolerance) != (self.variant, self.tolerance) and case.variant:
+                lines.append(f"  {case.variant}, tolerance: {case.tolerance}")
             lines += [f"  input {name}: {told}" for name, told in case.inputs.items()]
             lines += [f"  {line}" for difference in case.differences for line in difference_lines(difference)]
             lines += [f"  mismatch: {mismatch}" for mismatch in case.mismatches]

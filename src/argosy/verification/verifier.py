@@ -8,23 +8,25 @@ from pathlib import Path
 from typing import Any
 
 from argosy.artifact.artifact import Artifact
-from argosy.comparison import is_quantised
+from argosy.comparison import Mismatch, is_quantised
 from argosy.compiler import compile_program, load_onnx, resolve_targets
 from argosy.errors import ArtifactError, UsageError
-from argosy.inputs import InputRequest, Inputs, make_inputs
+from argosy.inputs import InputRequest, make_inputs
 from argosy.ir.hashing import model_hash
 from argosy.ir.module import Constant, Instruction
 from argosy.ir.program import Program
 from argosy.options import CompileOptions, Dimensions, DimValue
+from argosy.runtime.selection import Choice
 from argosy.runtime.session import Session
 from argosy.targets.base import Target
+from argosy.targets.gpu.target import GpuTarget
 from argosy.verification.measure import measure
 from argosy.verification.reference import Reference, RefReference, make_reference
-from argosy.verification.report import CaseReport, InstructionReport, Report
+from argosy.verification.report import CaseReport, Difference, InstructionReport, Report
 from argosy.verification.tolerance import Tolerance
 from argosy.verification.widened import WideReference, rounded
 
-__all__ = ["verify"]
+__all__ = ["precision_of", "verify"]
 
 log = logging.getLogger("argosy.verify")
 
@@ -60,6 +62,8 @@ def verify(
     if artifact is None:
         artifact = compile_program(program, resolve_targets(targets), options or CompileOptions(dims=wanted))
     else:
+        if options is not None:
+            raise UsageError("options say how to compile, but there is an artifact", hint="leave out one of both")
         artifact = artifact if isinstance(artifact, Artifact) else Artifact.open(artifact)
         _check_same_model(program, artifact, bound=wanted != Dimensions())
     session = Session(artifact, device=device, exact=exact, checked=True)
@@ -68,22 +72,19 @@ def verify(
         raise UsageError("instructions are compared with ref only", hint="leave --against out")
     if session.variant == reference.name == "ref":
         log.warning("ref is compared with itself; --against onnxruntime is independent")
-    allowed = tolerance or Tolerance()
-    if not allowed.given:
-        precision = str(artifact.manifest.options.get("precision", "fp32"))
-        allowed = Tolerance(quantised=is_quantised(program), precision=precision)
-    run = _Verification(program, session, reference, allowed).run
+    run = _Verification(program, session, reference, tolerance).run
     return run(inputs, wanted, cases, per_instruction=per_instruction)
 
 
 class _Verification:
     """One verification: the two sides, and what counts as agreement."""
 
-    def __init__(self, program: Program, session: Session, reference: Reference, tolerance: Tolerance) -> None:
+    def __init__(self, program: Program, session: Session, reference: Reference, tolerance: Tolerance | None) -> None:
         self._program = program
         self._session = session
         self._reference = reference
-        self._tolerance = tolerance
+        self._asked = tolerance if tolerance is not None and tolerance.given else None
+        self._quantised = is_quantised(program)
 
     def run(
         self,
@@ -104,35 +105,41 @@ class _Verification:
                 self._session.inputs, request, dims, case=case, given=given, program=lambda: self._program
             )
             with made.explaining():
+                choice = self._session.choice(made.values)
+                tolerance = self._asked or Tolerance(quantised=self._quantised, precision=precision_of(choice))
                 if case == 0 and per_instruction:
                     ours, theirs = _Recorder(), _Recorder()
                     found = self._session.observe(made.values, ours)
                     expected = RefReference(self._program).answer(made.values, case, theirs)
-                    instructions, unmatched = self._instructions(ours, theirs)
+                    instructions, unmatched = self._instructions(ours, theirs, tolerance)
                 else:
                     found = self._session.run(made.values)
                     expected = self._reference.answer(made.values, case)
-            reports.append(self._case(case, request.seed + case, made, expected, found))
+            compared = self._compared(expected, found, tolerance)
+            rule = tolerance.rule(self._program.outputs.values())
+            told = {name: f"{_told(value)}, {made.origins[name]}" for name, value in made.values.items()}
+            reports.append(CaseReport(case, request.seed + case, told, *compared, choice.words, rule))
         return Report(
-            self._session.variant,
+            reports[0].variant,
             self._reference.name,
-            self._tolerance.rule(self._program.outputs.values()),
+            reports[0].tolerance,
             tuple(reports),
             instructions,
             unmatched,
         )
 
-    def _case(
-        self, case: int, seed: int, made: Inputs, expected: Mapping[str, Any], found: Mapping[str, Any]
-    ) -> CaseReport:
-        told = {name: f"{_told(value)}, {made.origins[name]}" for name, value in made.values.items()}
+    def _compared(
+        self, expected: Mapping[str, Any], found: Mapping[str, Any], tolerance: Tolerance
+    ) -> tuple[tuple[Difference, ...], tuple[Mismatch, ...]]:
+        """How far the outputs are from what is expected, and which do not agree."""
         exact = None
         if isinstance(self._reference, WideReference):
             exact, expected = expected, rounded(expected, self._program.outputs)
-        mismatches = self._tolerance.compare(expected, found, exact)
-        return CaseReport(case, seed, told, measure(expected, found, exact), mismatches)
+        return measure(expected, found, exact), tolerance.compare(expected, found, exact)
 
-    def _instructions(self, ours: _Recorder, theirs: _Recorder) -> tuple[tuple[InstructionReport, ...], int]:
+    def _instructions(
+        self, ours: _Recorder, theirs: _Recorder, tolerance: Tolerance
+    ) -> tuple[tuple[InstructionReport, ...], int]:
         reports: list[InstructionReport] = []
         unmatched = 0
         for node, (instruction, results) in ours.last.items():
@@ -142,7 +149,7 @@ class _Verification:
                 continue
             names = [f"result {index}" for index in range(len(results))]
             expected, found = dict(zip(names, other[1], strict=True)), dict(zip(names, results, strict=True))
-            mismatches = self._tolerance.compare(expected, found)
+            mismatches = tolerance.compare(expected, found)
             reports.append(InstructionReport(node, instruction.op.name, measure(expected, found), mismatches))
         return tuple(reports), unmatched
 
@@ -157,6 +164,21 @@ class _Recorder:
         if instruction.source and not isinstance(instruction.op, Constant):
             self.last.pop(instruction.source, None)  # so that the order is that of the last results
             self.last[instruction.source] = instruction, tuple(results)
+
+
+def precision_of(choice: Choice) -> str:
+    """What the code computes in, for the rule: what its own variant was compiled with, whatever others are."""
+    variant = choice.variant
+    if variant is None:
+        return "fp32"
+    precision = str(variant.numeric.get("precision", "fp32"))
+    if precision != "fp32" or not variant.numeric.get("allow_tf32"):
+        return precision
+    try:
+        target = GpuTarget.for_variant(variant)
+    except UsageError:  # a product that a newer version knows
+        target = None
+    return "tf32" if isinstance(target, GpuTarget) and target.row.has("matrix_tf32") else precision
 
 
 def _comparable(left: Instruction, right: Instruction) -> bool:

@@ -14,7 +14,7 @@ from argosy.cli.options.inputs import add_input_options, input_request
 from argosy.cli.options.model import add_model_options, dimensions
 from argosy.cli.parser import Parser
 from argosy.cli.progress import progress
-from argosy.cli.sources import kind_of, open_artifact, program_of
+from argosy.cli.sources import kind_of, open_artifact, program_of, refuse_compile_options
 from argosy.cli.verb import verb
 
 if TYPE_CHECKING:
@@ -70,6 +70,7 @@ def verify_model(arguments: argparse.Namespace, console: Console) -> int:
         held = arguments.file
     program = program_of(arguments.file, arguments, console)
     if held is not None:
+        refuse_compile_options(held, arguments)
         artifact = open_artifact(held, weights=arguments.weights)
     else:
         chosen = targets(arguments)
