@@ -12,18 +12,17 @@ from argosy.comparison import is_quantised
 from argosy.compiler import load_onnx
 from argosy.debugging.blame import Blame, blame_code, blame_passes, evaluated
 from argosy.debugging.bodies import inside
-from argosy.debugging.code import Code
-from argosy.debugging.cutting import Cut, Truth, cut
 from argosy.debugging.search import first_wrong
 from argosy.debugging.symptom import Symptom, symptom_of
 from argosy.errors import UsageError
 from argosy.ir.program import Program
-from argosy.options import CompileOptions
 from argosy.runtime.session import Session
-from argosy.targets.base import find_maker
+from argosy.verification.code import Code
+from argosy.verification.cutting import Cut, Truth, cut
 from argosy.verification.measure import measure
 from argosy.verification.report import Difference, difference_lines, plain
 from argosy.verification.tolerance import Tolerance
+from argosy.verification.verifier import precision_of
 
 __all__ = ["Bisection", "bisect"]
 
@@ -94,13 +93,12 @@ def bisect(
     part of the compiler: a pass and its rule, a stage, a solution. `tolerance` is by default the project's rule.
     """
     session = Session(artifact, device=device, exact=exact, checked=True)
-    record = session.choice(inputs).variant
+    choice = session.choice(inputs)
+    record = choice.variant
     if record is None:
         raise UsageError("ref is what code is compared with: there is nothing to look for", hint="name a device")
-    code = Code(find_maker(record), CompileOptions.of_numeric(record.numeric), device)
-    allowed = tolerance or Tolerance(
-        quantised=is_quantised(program), precision=str(record.numeric.get("precision", "fp32"))
-    )
+    code = Code.of(record, device)
+    allowed = tolerance or Tolerance(quantised=is_quantised(program), precision=precision_of(choice))
     bound = load_onnx(program, dims=dict(record.dims)) if record.dims else program
     truth = Truth.of(bound.main, [inputs[name] for name in bound.main.parameter_names])
     symptom = symptom_of(lambda: session.run(inputs), truth.results, allowed)

@@ -11,8 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from argosy.debugging.code import Code
-from argosy.debugging.cutting import Cut, Truth
 from argosy.debugging.search import first_wrong
 from argosy.debugging.symptom import Symptom
 from argosy.ir.interpreter import Interpreter
@@ -22,6 +20,8 @@ from argosy.options import STAGES
 from argosy.passes.manager import PassContext, Stage
 from argosy.rewrite.trace import Trace
 from argosy.targets.lowering.choices import HOST, NOTHING, Choice
+from argosy.verification.code import Code
+from argosy.verification.cutting import Cut, Truth
 
 __all__ = ["Blame", "blame_code", "blame_passes", "evaluated"]
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from argosy.debugging.cutting import Cut, Truth
 from argosy.errors import ArgosyError
 from argosy.ir.module import Module
 from argosy.ops.control import If, Loop, Scan
 from argosy.ops.shapes import normalize_axis
+from argosy.verification.cutting import Cut, Truth
 
 __all__ = ["inside"]
 

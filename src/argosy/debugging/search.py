@@ -10,8 +10,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 
-from argosy.debugging.cutting import Cut, Truth, cut
 from argosy.ir.module import Instruction
+from argosy.verification.cutting import Cut, Truth, cut
 
 __all__ = ["first_wrong"]
 

@@ -6,11 +6,15 @@ import dataclasses
 import json
 import math
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from argosy.comparison import Mismatch
 
 __all__ = ["CaseReport", "Difference", "InstructionReport", "NonFinite", "Report", "difference_lines", "plain"]
+
+
+_SHOWN: Final = 5
+"""Instructions with the largest errors that are shown, where none is wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,25 +77,43 @@ class CaseReport:
 
 @dataclass(frozen=True, slots=True)
 class InstructionReport:
-    """One node of the model, on the inputs of case 0: its result as the code computed it, against ref's."""
+    """One instruction of the model on the inputs of case 0, against ref: by itself, on true inputs, and in the run.
+
+    `differences` and `mismatches` are those by itself; `accumulated` has what all instructions before it add.
+    `observed` says that this is of the artifact's own run, not of code that gives every result. `failed` is why it was
+    not run.
+    """
 
     node: str
     op: str
     differences: tuple[Difference, ...]
     mismatches: tuple[Mismatch, ...]
+    accumulated: tuple[Difference, ...] = ()
+    accumulated_mismatches: tuple[Mismatch, ...] = ()
+    observed: bool = False
+    failed: str = ""
 
     @property
     def passed(self) -> bool:
-        """Whether its results agree."""
-        return not self.mismatches
+        """Whether its results agree, both ways."""
+        return not self.mismatches and not self.accumulated_mismatches
+
+    @property
+    def error(self) -> float:
+        """The greatest difference by itself, over the largest magnitude."""
+        return max((difference.relative for difference in self.differences), default=0.0)
+
+    @property
+    def accumulated_error(self) -> float:
+        """The greatest difference in the run, over the largest magnitude."""
+        return max((difference.relative for difference in self.accumulated), default=0.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
     """The answer of `verify`. `str(report)` is the text that the command line shows.
 
-    `instructions` are there where they were asked for, in the order of execution; `unmatched` counts those
-    that have no counterpart of the same node, op and type on the other side.
+    `instructions` are there where they were asked for, in the order of the program.
     """
 
     variant: str
@@ -99,7 +121,6 @@ class Report:
     tolerance: str
     cases: tuple[CaseReport, ...]
     instructions: tuple[InstructionReport, ...] = ()
-    unmatched: int = 0
 
     @property
     def passed(self) -> bool:
@@ -131,14 +152,25 @@ class Report:
             lines += [f"  {line}" for difference in case.differences for line in difference_lines(difference)]
             lines += [f"  mismatch: {mismatch}" for mismatch in case.mismatches]
         if self.instructions:
-            failed = [entry for entry in self.instructions if not entry.passed]
-            lines.append(
-                f"{len(self.instructions)} instructions compared, {len(failed)} differ; "
-                f"{self.unmatched} have no counterpart"
-            )
-            lines += [f"  {entry.node} ({entry.op}): {entry.mismatches[0].what}" for entry in failed]
+            lines += _told_instructions(self.instructions)
         lines.append("passed" if self.passed else "FAILED")
         return "\n".join(lines)
+
+
+def _told_instructions(entries: tuple[InstructionReport, ...]) -> list[str]:
+    """How many differ, those, and the largest errors, as shares of the largest magnitude of each result."""
+    alone = sum(bool(entry.mismatches) for entry in entries)
+    together = sum(bool(entry.accumulated_mismatches) for entry in entries)
+    lines = [f"{len(entries)} instructions compared: {alone} differ alone, on true inputs, {together} in the run"]
+    lines += [f"  could not be run: {entry.node} ({entry.op}): {entry.failed}" for entry in entries if entry.failed]
+    wrong = [entry for entry in entries if not entry.passed]
+    shown = wrong or sorted(entries, key=lambda entry: -entry.error)[:_SHOWN]
+    lines.append(f"  {'alone':>8} {'in run':>8}  {'those that differ' if wrong else 'the largest errors'}")
+    for entry in shown:
+        why = next((mismatch.what for mismatch in (*entry.mismatches, *entry.accumulated_mismatches)), "")
+        told = f"{entry.node} ({entry.op}){': ' if why else ''}{why}"
+        lines.append(f"  {entry.error:8.1e} {entry.accumulated_error:8.1e}  {told}")
+    return lines
 
 
 def difference_lines(difference: Difference) -> list[str]:

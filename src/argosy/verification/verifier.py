@@ -13,13 +13,15 @@ from argosy.compiler import compile_program, load_onnx, resolve_targets
 from argosy.errors import ArtifactError, UsageError
 from argosy.inputs import InputRequest, make_inputs
 from argosy.ir.hashing import model_hash
-from argosy.ir.module import Constant, Instruction
 from argosy.ir.program import Program
 from argosy.options import CompileOptions, Dimensions, DimValue
 from argosy.runtime.selection import Choice
 from argosy.runtime.session import Session
 from argosy.targets.base import Target
 from argosy.targets.gpu.target import GpuTarget
+from argosy.verification.code import Code
+from argosy.verification.cutting import Truth
+from argosy.verification.instructions import compare_instructions
 from argosy.verification.measure import measure
 from argosy.verification.reference import Reference, RefReference, make_reference
 from argosy.verification.report import CaseReport, Difference, InstructionReport, Report
@@ -53,7 +55,7 @@ def verify(
     what is missing is generated, with another seed and in turn other sizes for each of `cases`. `dims` are bound as
     `load_onnx` does; of a Program they choose sizes only. `tolerance` is by default the project's rule, for the
     precision of the variant that runs. `per_instruction` also compares
-    the results of the nodes in between. Never raises for a mismatch: see `Report.passed`.
+    every instruction with ref, alone and in the run. Never raises for a mismatch: see `Report.passed`.
     """
     if cases < 1:
         raise UsageError(f"cases is {cases}, expected at least 1")
@@ -96,7 +98,6 @@ class _Verification:
     ) -> Report:
         reports: list[CaseReport] = []
         instructions: tuple[InstructionReport, ...] = ()
-        unmatched = 0
         for case in range(cases):
             log.info("case %d of %d", case + 1, cases)
             request = inputs if isinstance(inputs, InputRequest) else InputRequest()
@@ -107,14 +108,10 @@ class _Verification:
             with made.explaining():
                 choice = self._session.choice(made.values)
                 tolerance = self._asked or Tolerance(quantised=self._quantised, precision=precision_of(choice))
+                found = self._session.run(made.values)
+                expected = self._reference.answer(made.values, case)
                 if case == 0 and per_instruction:
-                    ours, theirs = _Recorder(), _Recorder()
-                    found = self._session.observe(made.values, ours)
-                    expected = RefReference(self._program).answer(made.values, case, theirs)
-                    instructions, unmatched = self._instructions(ours, theirs, tolerance)
-                else:
-                    found = self._session.run(made.values)
-                    expected = self._reference.answer(made.values, case)
+                    instructions = self._instructions(made.values, choice, tolerance)
             compared = self._compared(expected, found, tolerance)
             rule = tolerance.rule(self._program.outputs.values())
             told = {name: f"{_told(value)}, {made.origins[name]}" for name, value in made.values.items()}
@@ -125,7 +122,6 @@ class _Verification:
             reports[0].tolerance,
             tuple(reports),
             instructions,
-            unmatched,
         )
 
     def _compared(
@@ -138,32 +134,16 @@ class _Verification:
         return measure(expected, found, exact), tolerance.compare(expected, found, exact)
 
     def _instructions(
-        self, ours: _Recorder, theirs: _Recorder, tolerance: Tolerance
-    ) -> tuple[tuple[InstructionReport, ...], int]:
-        reports: list[InstructionReport] = []
-        unmatched = 0
-        for node, (instruction, results) in ours.last.items():
-            other = theirs.last.get(node)
-            if other is None or not _comparable(instruction, other[0]):
-                unmatched += 1
-                continue
-            names = [f"result {index}" for index in range(len(results))]
-            expected, found = dict(zip(names, other[1], strict=True)), dict(zip(names, results, strict=True))
-            mismatches = tolerance.compare(expected, found)
-            reports.append(InstructionReport(node, instruction.op.name, measure(expected, found), mismatches))
-        return tuple(reports), unmatched
-
-
-class _Recorder:
-    """Keeps the last results that each node of the model had."""
-
-    def __init__(self) -> None:
-        self.last: dict[str, tuple[Instruction, tuple[Any, ...]]] = {}
-
-    def __call__(self, instruction: Instruction, results: Sequence[Any]) -> None:
-        if instruction.source and not isinstance(instruction.op, Constant):
-            self.last.pop(instruction.source, None)  # so that the order is that of the last results
-            self.last[instruction.source] = instruction, tuple(results)
+        self, values: Mapping[str, Any], choice: Choice, tolerance: Tolerance
+    ) -> tuple[InstructionReport, ...]:
+        """Each instruction compared with ref, in code as that of the variant that runs."""
+        variant = choice.variant
+        if variant is None:
+            raise UsageError("instructions of ref would be compared with ref", hint="verify code, of another device")
+        code = Code.of(variant, self._session.device)
+        program = load_onnx(self._program, dims=dict(variant.dims))
+        truth = Truth.of(program.main, list(values.values()))
+        return compare_instructions(truth, code, self._session, values, tolerance)
 
 
 def precision_of(choice: Choice) -> str:
@@ -179,11 +159,6 @@ def precision_of(choice: Choice) -> str:
     except UsageError:  # a product that a newer version knows
         target = None
     return "tf32" if isinstance(target, GpuTarget) and target.row.has("matrix_tf32") else precision
-
-
-def _comparable(left: Instruction, right: Instruction) -> bool:
-    """Whether two instructions of one node compute the same thing: passes may have changed what ends the node."""
-    return left.op.name == right.op.name and len(left.types) == len(right.types) and left.types == right.types
 
 
 def _told(value: Any) -> str:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from argosy.artifact.artifact import Artifact
+from argosy.artifact.manifest import VariantRecord
 from argosy.compiler import artifact_of_module, compile_program, compile_variants
 from argosy.ir.module import Module
 from argosy.ir.program import Program
@@ -14,7 +15,7 @@ from argosy.options import CompileOptions
 from argosy.passes.manager import Observer, PassContext, PassManager
 from argosy.rewrite.trace import Trace
 from argosy.runtime.session import Session
-from argosy.targets.base import Lowered, Target
+from argosy.targets.base import Lowered, Target, find_maker
 from argosy.targets.lowering.choices import Choice
 
 __all__ = ["Code"]
@@ -28,6 +29,11 @@ class Code:
         self.options = options
         self.compiles = 0
         self._device = device
+
+    @staticmethod
+    def of(variant: VariantRecord, device: str | None = None) -> Code:
+        """Code as a variant's. Raises UsageError where this version doesn't make it."""
+        return Code(find_maker(variant), CompileOptions.of_numeric(variant.numeric), device or None)
 
     def run(
         self, program: Program, inputs: Mapping[str, Any], *, without: tuple[str, ...] = (), threads: int | None = None

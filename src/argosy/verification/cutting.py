@@ -22,7 +22,7 @@ from argosy.ir.types import TensorType, Type, map_dims, type_symbols
 from argosy.ops.dim_values import DimValues
 from argosy.rewrite.rebuild import Rebuild, mentioned_symbols, namer_of
 
-__all__ = ["Cut", "Truth", "apart", "cut"]
+__all__ = ["Cut", "Truth", "apart", "cut", "exposed"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -81,9 +81,17 @@ def cut(truth: Truth, chosen: Sequence[Instruction]) -> Cut | None:
 
 
 def apart(truth: Truth, chosen: Sequence[Instruction]) -> Cut | None:
-    """The `chosen` instructions side by side in one program, each on true inputs, with all results as outputs."""
+    """The `chosen` instructions side by side in one program, each on true inputs.
+
+    All their results are outputs, in order.
+    """
     cutter = _Cutter(truth, chosen, apart=True)
     return cutter.made([value for step in chosen for value in step.results])
+
+
+def exposed(truth: Truth, shown: Sequence[Instruction]) -> Cut | None:
+    """The whole module as far as the `shown` instructions need it, with all their results as outputs, in order."""
+    return _Cutter(truth, truth.steps).made([value for step in shown for value in step.results])
 
 
 def _read_outside(module: Module, chosen: Sequence[Instruction]) -> list[Value]:

@@ -1,0 +1,140 @@
+"""Every instruction of a model compared with ref: alone, on true inputs, and with all errors of those before it.
+
+Alone, all instructions stand side by side in one program, so that one compile serves all of them. With the errors
+before it, an instruction's result is what the artifact itself has computed, where that lies in memory as it is; what a
+kernel keeps for itself, or in another order, is computed by code in which every result is an output.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from argosy.errors import ArgosyError
+from argosy.ir.module import Constant, Instruction
+from argosy.ir.types import TensorType
+from argosy.runtime.session import Session
+from argosy.verification.code import Code
+from argosy.verification.cutting import Truth, apart, exposed
+from argosy.verification.measure import measure
+from argosy.verification.report import InstructionReport
+from argosy.verification.tolerance import Tolerance
+
+__all__ = ["compare_instructions"]
+
+log = logging.getLogger("argosy.verify")
+
+_MOST_BYTES: Final = 1 << 29
+"""Bytes of results that one program has as outputs, at most."""
+
+_Found = dict[Instruction, tuple[Any, ...]]
+_Failed = dict[Instruction, str]
+
+
+def compare_instructions(
+    truth: Truth, code: Code, session: Session, inputs: Mapping[str, Any], tolerance: Tolerance
+) -> tuple[InstructionReport, ...]:
+    """A report for each instruction that gives tensors, in the order of the program.
+
+    `code` is how the session's variant was compiled; `truth` is what ref computes from the same inputs.
+    """
+    steps = [step for step in truth.steps if all(isinstance(kind, TensorType) for kind in step.types)]
+    alone: _Found = {}
+    failed: _Failed = {}
+    for chosen in _portions(truth, steps):
+        _run_apart(truth, chosen, code, alone, failed)
+    together = _observed(truth, session, inputs)
+    observed = set(together)
+    missing = [step for step in steps if step not in together]
+    for chosen in _portions(truth, missing):
+        _run_exposed(truth, chosen, code, together, failed)
+    return tuple(_report(truth, step, alone, together, observed, failed, tolerance) for step in steps)
+
+
+def _portions(truth: Truth, steps: Sequence[Instruction]) -> Iterator[list[Instruction]]:
+    """The steps in order, so many at a time that their results fit."""
+    portion: list[Instruction] = []
+    size = 0
+    for step in steps:
+        needed = sum(np.asarray(truth.values[value]).nbytes for value in step.results)
+        if portion and size + needed > _MOST_BYTES:
+            yield portion
+            portion, size = [], 0
+        portion.append(step)
+        size += needed
+    if portion:
+        yield portion
+
+
+def _run_apart(truth: Truth, steps: Sequence[Instruction], code: Code, found: _Found, failed: _Failed) -> None:
+    """What each of the steps gives by itself; where a program of several fails, each half is tried."""
+    try:
+        part = apart(truth, steps)
+        if part is not None:
+            found.update(_by_step(steps, code.run(part.program, part.inputs)))
+    except ArgosyError as error:
+        if len(steps) == 1:
+            log.info("%s does not run alone: %s", steps[0].source, error)
+            failed[steps[0]] = error.what
+            return
+        middle = len(steps) // 2
+        _run_apart(truth, steps[:middle], code, found, failed)
+        _run_apart(truth, steps[middle:], code, found, failed)
+
+
+def _run_exposed(truth: Truth, steps: Sequence[Instruction], code: Code, found: _Found, failed: _Failed) -> None:
+    """What the steps give in code for the whole program, whose outputs they are."""
+    try:
+        part = exposed(truth, steps)
+        if part is not None:
+            found.update(_by_step(steps, code.run(part.program, part.inputs)))
+    except ArgosyError as error:
+        failed.update((step, error.what) for step in steps)
+
+
+def _by_step(steps: Sequence[Instruction], outputs: Mapping[str, Any]) -> _Found:
+    results = iter(outputs.values())
+    return {step: tuple(next(results) for _ in step.types) for step in steps}
+
+
+def _observed(truth: Truth, session: Session, inputs: Mapping[str, Any]) -> _Found:
+    """The results that a run of the session shows, of the steps whose nodes and types they have."""
+    last: dict[str, tuple[Instruction, tuple[Any, ...]]] = {}
+
+    def keep(instruction: Instruction, results: Sequence[Any]) -> None:
+        if instruction.source and not isinstance(instruction.op, Constant):
+            last[instruction.source] = instruction, tuple(results)
+
+    session.observe(inputs, keep)
+    ends = {step.source: step for step in truth.steps if step.source}  # what a node ends with
+    return {
+        step: last[node][1]
+        for node, step in ends.items()
+        if node in last and last[node][0].types == step.types and all(each is not None for each in last[node][1])
+    }
+
+
+def _report(
+    truth: Truth, step: Instruction, alone: _Found, together: _Found, observed: set[Instruction], failed: _Failed,
+    tolerance: Tolerance,
+) -> InstructionReport:  # fmt: skip
+    names = [value.name or f"result {value.index}" for value in step.results]
+    expected = dict(zip(names, (truth.values[value] for value in step.results), strict=True))
+
+    def named(found: _Found) -> dict[str, Any]:
+        return dict(zip(names, found[step], strict=True)) if step in found else {}
+
+    by_itself, in_all = named(alone), named(together)
+    return InstructionReport(
+        step.source or step.op.name,
+        step.op.name,
+        measure(expected, by_itself),
+        tolerance.compare(expected, by_itself) if by_itself else (),
+        measure(expected, in_all),
+        tolerance.compare(expected, in_all) if in_all else (),
+        step in observed,
+        failed.get(step, ""),
+    )

