@@ -20,7 +20,7 @@ from argosy.ir.module import Instruction, Module, Parameter, Value
 from argosy.ir.op import Env
 from argosy.ir.types import TensorType, Type
 
-__all__ = ["Interpreter", "Observer", "bind_symbols", "evaluate", "run_module"]
+__all__ = ["Interpreter", "Observer", "Watcher", "bind_symbols", "evaluate", "run_module"]
 
 _REMEMBERED: Final = 64
 """Sets of shapes of an instruction that are known to follow its rules."""
@@ -29,6 +29,19 @@ _ADDRESSABLE: Final = 1 << 47
 
 Observer: TypeAlias = Callable[[Instruction, Sequence[Any]], None]
 """Called with an instruction and its results. What kernels wrote is read when it is asked for, in this call only."""
+
+
+class Watcher:
+    """An observer that is also told when an instruction begins, and what is copied into and out of kernels' memory."""
+
+    def begins(self, instruction: Instruction) -> None:
+        """An instruction begins."""
+
+    def copies(self, count: int, *, inwards: bool) -> None:
+        """Bytes are copied to where kernels read them, or from where they wrote them."""
+
+    def __call__(self, instruction: Instruction, results: Sequence[Any]) -> None:
+        """An instruction has ended; see `Observer`."""
 
 
 def bind_symbols(kind: Type, value: Any, env: Env, what: str) -> None:
@@ -102,11 +115,14 @@ class Interpreter:
         for slot, (parameter, argument) in enumerate(zip(self._parameters, arguments, strict=True)):
             bind_symbols(parameter.types[0], argument, env, parameter.names[0])
             values[slot] = argument
+        watcher = observe if isinstance(observe, Watcher) else None
         with np.errstate(all="ignore"):
             for instruction, operands, first, defines, dead in self._steps:
                 inputs = [None if slot is None else values[slot] for slot in operands]
                 if instruction in self._open:
                     self._open[instruction].check(env, inputs)
+                if watcher is not None:
+                    watcher.begins(instruction)
                 results = evaluate(instruction, env, inputs)
                 values[first : first + len(results)] = results
                 if defines:

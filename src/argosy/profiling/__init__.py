@@ -2,9 +2,11 @@
 
 from argosy.profiling.comparing import Compared
 from argosy.profiling.footprint import Footprint
+from argosy.profiling.instructions import InstructionTime, OpTime, ShapeTime
 from argosy.profiling.launches import launch_times
+from argosy.profiling.outside import Outside
 from argosy.profiling.profiler import perf
-from argosy.profiling.report import InstructionTime, OpTime, Report, ShapeTime
+from argosy.profiling.report import Report
 from argosy.profiling.spans import Span
 from argosy.profiling.times import Times
 
@@ -13,6 +15,7 @@ __all__ = [
     "Footprint",
     "InstructionTime",
     "OpTime",
+    "Outside",
     "Report",
     "ShapeTime",
     "Span",

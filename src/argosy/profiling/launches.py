@@ -10,7 +10,7 @@ from typing import Any
 from argosy.artifact.manifest import VariantRecord
 from argosy.artifact.plan import LaunchStep, steps_in
 from argosy.errors import UsageError
-from argosy.profiling.report import InstructionTime
+from argosy.profiling.instructions import InstructionTime
 from argosy.runtime.gpu.timing import RunTimes
 from argosy.runtime.nodes import kernel_family
 from argosy.runtime.session import Session

@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from argosy.artifact.artifact import Artifact
 from argosy.artifact.decode import decode_symbols
@@ -18,18 +18,21 @@ from argosy.inputs import InputRequest, make_inputs
 from argosy.ir.dim import DimLike, substitute
 from argosy.ir.formula import Formula
 from argosy.ir.interpreter import bind_symbols
-from argosy.ir.module import Constant, Instruction
+from argosy.ir.module import Instruction
 from argosy.ir.op import Env
 from argosy.ir.parser import parse_dim
 from argosy.ir.types import TensorType, Type
 from argosy.options import Dimensions, DimValue
 from argosy.profiling.comparing import Rival, compared, make_rivals
 from argosy.profiling.footprint import footprint, peak_memory
+from argosy.profiling.instructions import InstructionTime, by_op, by_shape
 from argosy.profiling.launches import by_device, device_times
-from argosy.profiling.report import InstructionTime, OpTime, Report, ShapeTime
+from argosy.profiling.outside import Outside
+from argosy.profiling.report import Report
 from argosy.profiling.roofline import Roofline, roofline_of
 from argosy.profiling.spans import Span
 from argosy.profiling.times import Times
+from argosy.profiling.watching import Clock, Execution, watch
 from argosy.profiling.work import Work, work_of
 from argosy.runtime.nodes import KernelCall
 from argosy.runtime.session import Session
@@ -38,7 +41,6 @@ __all__ = ["perf"]
 
 log = logging.getLogger("argosy.perf")
 
-Clock: TypeAlias = Callable[[], float]
 MAX_ITERATIONS: Final = 100
 _BUDGET: Final = 10.0
 """Seconds after which runs stop, where no number of them is asked for; at least `_FEWEST` are done."""
@@ -83,7 +85,8 @@ def perf(
     beside = compared(rivals, others, seconds, session, made.values) if rivals else ()
     peak = peak_memory()  # before what follows here, which a run doesn't need
     observed = min(len(seconds), _OBSERVED)
-    watched = _observed_runs(session, made.values, observed, clock)
+    seen = watch(session, made.values, observed, clock)
+    watched = seen.runs
     sizes = _sizes(session, made.values)
     variant = session.choice(made.values)
     emulated = session.device.startswith("emulated")  # by that clock, no device has a peak
@@ -95,22 +98,28 @@ def perf(
         instructions = by_device(instructions, launched)
     total = _total(works)
     least = roofline.compute_seconds(total) if roofline and total else None
+    times = Times.of(seconds)
+    outside = None
+    if variant.variant is not None:
+        kernels = launched.seconds if launched else sum(entry.seconds for entry in instructions if entry.is_kernel)
+        outside = Outside.of(times.median - kernels, instructions, seen)
     told = {name: f"{_told(value)}, {made.origins[name]}" for name, value in made.values.items()}
     return Report(
         variant.words,
         told,
         first,
         warmup,
-        Times.of(seconds),
+        times,
         observed,
         instructions,
-        _by_op(instructions),
-        _by_shape(instructions),
+        by_op(instructions),
+        by_shape(instructions),
         footprint(session.artifact, variant.variant, sizes),
         sum(total.values()) if total else None,
         (least, roofline.words) if roofline and least is not None else None,
         peak_memory=peak,
         device_seconds=launched.seconds if launched is not None else None,
+        outside=outside,
         compared=beside,
         spans=_spans(watched, sizes),
     )
@@ -143,31 +152,6 @@ def _rounds(
     return seconds
 
 
-class _Watch:
-    """Gives the time since the last instruction to the one that just ended: instruction, begin and end."""
-
-    def __init__(self, clock: Clock) -> None:
-        self.spent: list[tuple[Instruction, float, float]] = []
-        self._clock = clock
-        self._last = clock()
-
-    def __call__(self, instruction: Instruction, results: Sequence[Any]) -> None:
-        self.spent.append((instruction, self._last, self._clock()))
-        self._last = self._clock()
-
-
-def _observed_runs(
-    session: Session, values: Mapping[str, Any], runs: int, clock: Clock
-) -> list[list[tuple[Instruction, float, float]]]:
-    """What each run executes, in order; constants are none of it."""
-    found = []
-    for _ in range(runs):
-        watch = _Watch(clock)
-        session.observe(values, watch)
-        found.append([entry for entry in watch.spent if not isinstance(entry[0].op, Constant)])
-    return found
-
-
 def _sizes(session: Session, values: Mapping[str, Any]) -> Mapping[str, int]:
     """The sizes of the symbols that inputs of these shapes give."""
     env = Env()
@@ -177,7 +161,7 @@ def _sizes(session: Session, values: Mapping[str, Any]) -> Mapping[str, int]:
 
 
 def _works(
-    watched: Sequence[Sequence[tuple[Instruction, float, float]]],
+    watched: Sequence[Sequence[Execution]],
     sizes: Mapping[str, int],
     artifact: Artifact,
     variant: VariantRecord | None,
@@ -208,7 +192,7 @@ def _total(works: Mapping[Instruction, tuple[Work, int]]) -> Mapping[str, int] |
 
 
 def _instructions(
-    watched: Sequence[Sequence[tuple[Instruction, float, float]]],
+    watched: Sequence[Sequence[Execution]],
     sizes: Mapping[str, int],
     works: Mapping[Instruction, tuple[Work, int]],
     roofline: Roofline | None,
@@ -234,6 +218,7 @@ def _instructions(
             sum(work.operations.values()) * calls if work.operations else None,
             None if work.bytes is None else work.bytes * calls,
             _least(instruction, work, calls, roofline),
+            isinstance(instruction.op, KernelCall),
         )
         for instruction, seconds in medians.items()
         for work, calls in (works[instruction],)
@@ -250,7 +235,7 @@ def _least(instruction: Instruction, work: Work, calls: int, roofline: Roofline 
     return None if least is None else least * calls
 
 
-def _spans(watched: Sequence[Sequence[tuple[Instruction, float, float]]], sizes: Mapping[str, int]) -> tuple[Span, ...]:
+def _spans(watched: Sequence[Sequence[Execution]], sizes: Mapping[str, int]) -> tuple[Span, ...]:
     start = next((run[0][1] for run in watched if run), 0.0)
     return tuple(
         Span(
@@ -289,28 +274,6 @@ def _op_name(instruction: Instruction) -> str:
     if isinstance(formula, Formula) and formula.primitive:
         return f"{instruction.op.name} {formula.primitive}"
     return instruction.op.name
-
-
-def _by_op(instructions: tuple[InstructionTime, ...]) -> tuple[OpTime, ...]:
-    groups: dict[str, list[InstructionTime]] = {}
-    for entry in instructions:
-        groups.setdefault(entry.op, []).append(entry)
-    found = [
-        OpTime(op, len(group), sum(entry.seconds for entry in group), sum(entry.share for entry in group))
-        for op, group in groups.items()
-    ]
-    return tuple(sorted(found, key=lambda entry: -entry.seconds))
-
-
-def _by_shape(instructions: tuple[InstructionTime, ...]) -> tuple[ShapeTime, ...]:
-    groups: dict[tuple[str, str, str], list[InstructionTime]] = {}
-    for entry in instructions:
-        groups.setdefault((entry.op, entry.operands, entry.type), []).append(entry)
-    found = [
-        ShapeTime(*key, len(group), sum(entry.seconds for entry in group), sum(entry.share for entry in group))
-        for key, group in groups.items()
-    ]
-    return tuple(sorted(found, key=lambda entry: -entry.seconds))
 
 
 def _told(value: Any) -> str:

@@ -11,68 +11,17 @@ from typing import Any, Final
 
 from argosy.profiling.comparing import Compared
 from argosy.profiling.footprint import Footprint, size_words
+from argosy.profiling.instructions import InstructionTime, OpTime, ShapeTime
+from argosy.profiling.outside import Outside
 from argosy.profiling.spans import Span, trace
 from argosy.profiling.times import Times
 
-__all__ = ["InstructionTime", "OpTime", "Report", "ShapeTime"]
+__all__ = ["Report"]
 
 _SLOWEST: Final = 20
 """Instructions that the text lists; JSON and CSV have all."""
 _SHAPES: Final = 10
 """Ops with a shape that the text lists; JSON has all."""
-
-
-@dataclass(frozen=True, slots=True)
-class InstructionTime:
-    """One instruction: the median of its seconds in a run, and their share of all instructions'.
-
-    `operands` and `type` are what it reads and gives, with the sizes of the run. `calls` is how often a run executes
-    it, more than once inside a loop. `operations` and `bytes` are those of a run, as `work` counts them, `least` the
-    seconds that they take at the roofline of the device's product; None where they are not known.
-    """
-
-    node: str
-    op: str
-    operands: str
-    type: str
-    seconds: float
-    share: float
-    calls: int
-    operations: int | None = None
-    bytes: int | None = None
-    least: float | None = None
-
-    @property
-    def rates(self) -> dict[str, float | None]:
-        """Billions of operations and of bytes a second, and `least` as a share of its time: that of the roofline."""
-        counts = {
-            "gflops": self.operations and self.operations / 1e9,
-            "gbytes": self.bytes and self.bytes / 1e9,
-            "roofline": self.least,
-        }
-        return {name: count / self.seconds if count and self.seconds else None for name, count in counts.items()}
-
-
-@dataclass(frozen=True, slots=True)
-class OpTime:
-    """All instructions of one op together."""
-
-    op: str
-    count: int
-    seconds: float
-    share: float
-
-
-@dataclass(frozen=True, slots=True)
-class ShapeTime:
-    """All instructions of one op with operands and results of one type together."""
-
-    op: str
-    operands: str
-    type: str
-    count: int
-    seconds: float
-    share: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +50,8 @@ class Report:
     """Bytes: the most that the process has had in memory, the compiler's with it where it compiled."""
     device_seconds: float | None = None
     """Launches of a run on a GPU as one graph, by its clock, without copies; then instructions are timed by it too."""
+    outside: Outside | None = None
+    """What the median run takes beside its kernels; None on `ref`, which has none."""
     compared: tuple[Compared, ...] = ()
     """What was measured in turn with `times`."""
     spans: tuple[Span, ...] = ()
@@ -130,7 +81,6 @@ class Report:
         return {
             **told,
             "instruction_seconds": self.instruction_seconds,
-            "overhead": self.overhead,
             "gflops": self.gflops,
             "peak_share": self.peak_share,
         }
@@ -162,16 +112,12 @@ class Report:
         )
         return text.getvalue()
 
-    @property
-    def overhead(self) -> float | None:
-        """What the median run takes beside its launches: copies, starting them, the host."""
-        return None if self.device_seconds is None else self.times.median - self.device_seconds
-
-    def _device(self) -> list[str]:
-        if self.device_seconds is None or self.overhead is None:
-            return []
-        graph, rest = _ms(self.device_seconds), _ms(self.overhead)
-        return [f"  launches {graph} as one graph by the device's clock  beside them {rest}: copies, starts, the host"]
+    def _beside(self) -> list[str]:
+        graph = (
+            [] if self.device_seconds is None else [f"launches {_ms(self.device_seconds)} as one graph, on the device"]
+        )
+        rest = [] if self.outside is None else [self.outside.line(self.times.median)]
+        return [f"  {'  '.join((*graph, *rest))}"] if graph or rest else []
 
     def _peak(self) -> str:
         return "" if self.peak_memory is None else f"  process at most {size_words(self.peak_memory)}"
@@ -203,7 +149,7 @@ class Report:
             "  " + "  ".join(f"{name} {_ms(value)}" for name, value in times.columns()),
             f"  quartiles {times.spread:.1%} of the median apart  throughput {times.throughput:.1f} runs/s",
             f"  {self.footprint}{self._peak()}",
-            *self._device(),
+            *self._beside(),
             *self._work(),
             *self._compared(),
             "by op, what the run is longer by for each launch, by the device's clock"
@@ -221,7 +167,7 @@ class Report:
         more = len(self.instructions) - len(slowest)
         lines.append(f"by instruction, slowest first{f' ({more} more in --json and --csv)' if more else ''}")
         lines += [
-            f"  {entry.share:6.1%}  {_ms(entry.seconds):>11}  {entry.op}  {entry.node}  {entry.type}{_rates(entry)}"
+            f"  {entry.share:6.1%}  {_ms(entry.seconds):>11}  {entry.op}  {entry.node}  {entry.type}{entry.rates_text}"
             for entry in slowest
         ]
         apart = times.median - self.instruction_seconds
@@ -229,12 +175,6 @@ class Report:
         if apart < 0:
             lines[-1] = f"sum of instructions {_ms(self.instruction_seconds)}, {_ms(-apart)} more than the median run"
         return "\n".join(lines)
-
-
-def _rates(entry: InstructionTime) -> str:
-    """What is known of how fast an instruction is."""
-    forms = {"gflops": "{:.1f} GFLOP/s", "gbytes": "{:.1f} GB/s", "roofline": "{:.0%} of the roofline"}
-    return "".join(f"  {forms[name].format(rate)}" for name, rate in entry.rates.items() if rate is not None)
 
 
 def _ms(seconds: float) -> str:

@@ -16,7 +16,7 @@ import numpy as np
 from argosy.artifact.decode import Decoder, decode_symbols
 from argosy.artifact.plan import Block, PlanRecord
 from argosy.errors import ArtifactError, UsageError
-from argosy.ir.interpreter import Observer, bind_symbols
+from argosy.ir.interpreter import Observer, Watcher, bind_symbols
 from argosy.ir.literal import Literal
 from argosy.ir.op import Env
 from argosy.ir.types import type_symbols
@@ -117,8 +117,9 @@ class Executor:
         workspace = body.take()
         try:
             frame = body.frame(workspace, env.symbols)
+            copied = 0
             for place, number in self._staged:
-                self._stage(frame, place, number, arguments[place])
+                copied += self._stage(frame, place, number, arguments[place])
             if body.is_plain and observe is None:
                 return self._run_plain(frame)
             run = self._start(frame, env, observe)
@@ -127,19 +128,27 @@ class Executor:
             with np.errstate(all="ignore") if body.evaluates else nullcontext():
                 run.nodes(body.nodes)
             results = tuple([run.kept(number) for number in self._outputs])
+            if isinstance(observe, Watcher):
+                observe.copies(copied, inwards=True)
+                observe.copies(self._bytes_out(results), inwards=False)
             run.end()
             return results
         finally:
             body.give(workspace)
 
-    def _stage(self, frame: Frame, place: int, number: int, argument: Any) -> None:
-        """Let kernels read an input where it is, or copy it into the arena."""
+    def _bytes_out(self, results: Sequence[Any]) -> int:
+        """Bytes of the results that were copied out of the memory of a run."""
+        reused = [self._table.is_reused(number) for number in self._outputs]
+        return sum(result.nbytes for result, copied in zip(results, reused, strict=True) if copied)
+
+    def _stage(self, frame: Frame, place: int, number: int, argument: Any) -> int:
+        """Let kernels read an input where it is, or copy it into the arena: the bytes that are copied."""
         tensor = frame.values[number]
         if number in self._body.in_place:
             stays = argument.shape == tensor.shape and _is_readable(argument)
             frame.point(number, address_of(argument) if stays else None)
             if stays:
-                return
+                return 0
         if tensor is None:  # its elements are packed
             symbols, buffer = frame.layout.symbols, self._table[number]
             shape = buffer.shape(symbols)
@@ -154,6 +163,7 @@ class Executor:
                 f"expected the shape {list(shape)} with these sizes of the other inputs, found {list(argument.shape)}",
                 where=f"input {self._plan.inputs[place].name!r}",
             )
+        return int(argument.nbytes)
 
     def _run_plain(self, frame: Frame) -> tuple[Any, ...]:
         """A run of nothing but calls."""

@@ -26,7 +26,7 @@ from argosy.artifact.plan import (
 from argosy.errors import ArgosyError, ArtifactError, InternalError
 from argosy.ir import dim as dims
 from argosy.ir.dim import Symbol
-from argosy.ir.interpreter import Observer, evaluate
+from argosy.ir.interpreter import Observer, Watcher, evaluate
 from argosy.ir.op import Env
 from argosy.ir.philox import draw_number
 from argosy.ir.types import TensorType, map_dims
@@ -115,6 +115,7 @@ class Run:
         self._env = env
         self._declared = declared
         self._observe = observe
+        self._watcher = observe if isinstance(observe, Watcher) else Watcher()
         self._where = where
 
     def end(self) -> None:
@@ -234,6 +235,7 @@ class Run:
     def _observed_calls(self, node: Calls, observe: Observer) -> None:
         """Each call on its own, so that whoever watches sees when it ends and what it wrote."""
         for index, call in enumerate(node.calls):
+            self._watcher.begins(call.instruction)
             if node.number is not None:
                 record = self.frame.step_record(node.number, index)
                 self._code_at_hand().bind(record)()
@@ -279,6 +281,7 @@ class Run:
         return record
 
     def _evaluation(self, node: Evaluation) -> None:
+        self._watcher.begins(node.instruction)
         take = self.kept if node.owned else self.read
         inputs = [None if number is None else take(number) for number in node.operands]
         results = evaluate(node.instruction, self._env, inputs)

@@ -65,7 +65,6 @@ def test_perf_times_launches_by_the_clock_of_the_device(fake: Fake) -> None:
     inputs = {"a": numbers(4, 8), "b": numbers(4, 8)}
     report = perf(session, inputs=inputs, iterations=3)
     assert report.device_seconds == pytest.approx(2e-6)
-    assert report.overhead == pytest.approx(report.times.median - 2e-6)
     assert [(each.op, each.node, each.share) for each in report.instructions] == [
         ("add", "node add", 1),
         ("scale", "node scale", 0),  # to the fake clock, a graph is one piece of work
@@ -100,7 +99,7 @@ def test_launches_have_a_share_of_the_roofline_of_the_product(fake: Fake) -> Non
 def test_perf_times_by_the_host_where_the_host_takes_part(fake: Fake) -> None:
     record = plan({"a": 0, "b": 1}, {"y": 3}, BUFFERS, [StraightBlock((ADD,)), StraightBlock((SCALE,))])
     report = perf(Session(artifact(record, fake.kind)), inputs={"a": numbers(4, 8), "b": numbers(4, 8)}, iterations=3)
-    assert report.device_seconds is report.overhead is None
+    assert report.device_seconds is None
     assert [each.node for each in report.instructions] == ["node add", "node scale"]
     assert "observed runs" in str(report)
 

@@ -106,6 +106,7 @@ class DeviceRun(Run):
         memory = np.empty(buffer.dtype.byte_size(count), np.uint8)
         if memory.size:
             frame.device.download(memory, self._place(number), frame.stream)
+            self._watcher.copies(memory.size, inwards=False)
         frame.device.synchronize(frame.stream)
         if buffer.dtype.is_packed:
             return unpack_bits(memory, buffer.dtype, count).reshape(shape)
@@ -132,6 +133,7 @@ class DeviceRun(Run):
         packed = buffer.dtype.is_packed
         held = pack_bits(array, buffer.dtype.bits) if packed else array.reshape(-1).view(np.uint8)
         if held.nbytes:
+            self._watcher.copies(held.nbytes, inwards=True)
             frame.device.upload(self._place(number, held.nbytes), held, frame.stream)
             frame.device.synchronize(frame.stream)  # the caller's memory may change after this
 
@@ -189,6 +191,7 @@ class DeviceRun(Run):
             self._room(root)
         if self._observe is not None:
             for launch in node.launches:
+                self._watcher.begins(launch.instruction)
                 self._now([launch.step])
                 self._device_frame.device.synchronize(self._device_frame.stream)
                 self._observe(launch.instruction, Written(self, launch.step.writes))

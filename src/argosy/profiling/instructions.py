@@ -1,0 +1,93 @@
+"""Times of instructions, one by one and in groups, and how fast that is. Times are seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+__all__ = ["InstructionTime", "OpTime", "ShapeTime", "by_op", "by_shape"]
+
+
+@dataclass(frozen=True, slots=True)
+class InstructionTime:
+    """One instruction: the median of its seconds in a run, and their share of all instructions'.
+
+    `operands` and `type` are what it reads and gives, with the sizes of the run. `calls` is how often a run executes
+    it, more than once inside a loop. `operations` and `bytes` are those of a run, as `work` counts them, `least` the
+    seconds that they take at the roofline of the device's product; None where they are not known. What `is_kernel` is
+    compiled; all else is evaluated by numpy.
+    """
+
+    node: str
+    op: str
+    operands: str
+    type: str
+    seconds: float
+    share: float
+    calls: int
+    operations: int | None = None
+    bytes: int | None = None
+    least: float | None = None
+    is_kernel: bool = False
+
+    @property
+    def rates(self) -> dict[str, float | None]:
+        """Billions of operations and of bytes a second, and `least` as a share of its time: that of the roofline."""
+        counts = {
+            "gflops": self.operations and self.operations / 1e9,
+            "gbytes": self.bytes and self.bytes / 1e9,
+            "roofline": self.least,
+        }
+        return {name: count / self.seconds if count and self.seconds else None for name, count in counts.items()}
+
+    @property
+    def rates_text(self) -> str:
+        """What is known of them, for people."""
+        forms = {"gflops": "{:.1f} GFLOP/s", "gbytes": "{:.1f} GB/s", "roofline": "{:.0%} of the roofline"}
+        return "".join(f"  {forms[name].format(rate)}" for name, rate in self.rates.items() if rate is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class OpTime:
+    """All instructions of one op together."""
+
+    op: str
+    count: int
+    seconds: float
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class ShapeTime:
+    """All instructions of one op with operands and results of one type together."""
+
+    op: str
+    operands: str
+    type: str
+    count: int
+    seconds: float
+    share: float
+
+
+def by_op(instructions: Sequence[InstructionTime]) -> tuple[OpTime, ...]:
+    """Instructions by op, the slowest first."""
+    groups: dict[str, list[InstructionTime]] = {}
+    for entry in instructions:
+        groups.setdefault(entry.op, []).append(entry)
+    found = [
+        OpTime(op, len(group), sum(entry.seconds for entry in group), sum(entry.share for entry in group))
+        for op, group in groups.items()
+    ]
+    return tuple(sorted(found, key=lambda entry: -entry.seconds))
+
+
+def by_shape(instructions: Sequence[InstructionTime]) -> tuple[ShapeTime, ...]:
+    """Instructions by op, operands and results, the slowest first."""
+    groups: dict[tuple[str, str, str], list[InstructionTime]] = {}
+    for entry in instructions:
+        groups.setdefault((entry.op, entry.operands, entry.type), []).append(entry)
+    found = [
+        ShapeTime(*key, len(group), sum(entry.seconds for entry in group), sum(entry.share for entry in group))
+        for key, group in groups.items()
+    ]
+    return tuple(sorted(found, key=lambda entry: -entry.seconds))
