@@ -2,6 +2,7 @@
 
 from argosy.verification.reference import Reference, make_reference
 from argosy.verification.report import CaseReport, Difference, InstructionReport, Report
+from argosy.verification.single_op import Rounding, tolerance_of
 from argosy.verification.tolerance import Tolerance
 from argosy.verification.verifier import verify
 
@@ -11,7 +12,9 @@ __all__ = [
     "InstructionReport",
     "Reference",
     "Report",
+    "Rounding",
     "Tolerance",
     "make_reference",
+    "tolerance_of",
     "verify",
 ]
