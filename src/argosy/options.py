@@ -104,6 +104,11 @@ class Dimensions:
         """The dims for which several sizes get code of their own."""
         return tuple(request for request in self.dims if len(request.values) > 1)
 
+    @property
+    def unbound(self) -> Dimensions:
+        """What is asked of the dims that stay symbolic."""
+        return Dimensions(tuple(request for request in self.dims if not request.binds))
+
 
 @dataclass(frozen=True, slots=True)
 class CompileOptions:

@@ -13,6 +13,7 @@ import pytest
 from onnx import numpy_helper
 
 from argosy.artifact.artifact import Artifact
+from argosy.inputs import write_npz
 from tests.cli import models
 from tests.cli.conftest import Call
 from tests.targets import mirror
@@ -184,3 +185,12 @@ def test_external_data_travels_into_the_artifact(call: Call, model: Path, tmp_pa
     words = ["--input", f"x={tmp_path / 'x.npy'}", "-o", tmp_path / "out.npz"]
     assert call("run", tmp_path / "split.argosy", *words).code == 0
     np.testing.assert_allclose(np.load(tmp_path / "out.npz")["y"], models.classify(X), rtol=1e-4)
+
+
+def test_values_may_have_any_name(tmp_path: Path) -> None:
+    """`np.savez` takes these names as its own keywords."""
+    path = tmp_path / "named.npz"
+    write_npz(path, {"file": X, "allow_pickle": X + 1, "a/b": [X]})
+    with np.load(path) as held:
+        assert sorted(held) == ["a/b[0]", "allow_pickle", "file"]
+        assert np.array_equal(held["file"], X)

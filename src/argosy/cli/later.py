@@ -20,5 +20,4 @@ LATER: Final[tuple[Spelling, ...]] = (
     refused("--tune", ("compile",), "this version does not tune"),
     refused("--db", ("compile",), "this version has no tuning database"),
     refused("--ranges", ("perf",), "this version marks no ranges for profilers"),
-    refused("--check", ("verify",), "this version runs no check of yours; it gives an exit code"),
 )

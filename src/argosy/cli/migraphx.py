@@ -170,7 +170,8 @@ MIGRAPHX: Final[tuple[Spelling, ...]] = (
     same("--rtol", ("verify",), told="always honoured", sample=("1e-3",)),
     becomes("-i", ("verify",), "--per-instruction"),
     same("--per-instruction", ("verify",), told="within one run, so that errors add up as they do in use"),
-    refused("-r --reduce", ("verify",), "this version does not reduce; --per-instruction names the first that differs"),
+    becomes("-r", ("verify",), "--reduce"),
+    same("--reduce", ("verify",), told="to a model of its own, with inputs and a script"),
     refused("-b --bisect", ("verify",), "this version does not bisect; --per-instruction names the first that differs"),
     refused("--ref-use-double", ("verify",), "this version has no ref64; --against onnxruntime is independent"),
     becomes(

@@ -1,6 +1,7 @@
-"""Finds out why code is wrong: which node first, and which part of the compiler makes it so."""
+"""Finds out why a model fails: which node first, which part of the compiler makes it so, how little is enough for it."""
 
 from argosy.debugging.bisection import Bisection, bisect
 from argosy.debugging.blame import Blame
+from argosy.debugging.reduction import Reduced, reduce_model
 
-__all__ = ["Bisection", "Blame", "bisect"]
+__all__ = ["Bisection", "Blame", "Reduced", "bisect", "reduce_model"]

@@ -2,5 +2,6 @@
 
 from argosy.inputs.generated import generate
 from argosy.inputs.request import InputRequest, Inputs, make_inputs
+from argosy.inputs.writing import write_npz
 
-__all__ = ["InputRequest", "Inputs", "generate", "make_inputs"]
+__all__ = ["InputRequest", "Inputs", "generate", "make_inputs", "write_npz"]

@@ -53,9 +53,10 @@ def verify(
     The code is `artifact`'s, or what `model` compiles to for `targets`. `against` is `ref`, `ref64` (in float64),
     `onnxruntime`, the path of an .npz file with the outputs, or a reference. `inputs` are arrays by name or a request;
     what is missing is generated, with another seed and in turn other sizes for each of `cases`. `dims` are bound as
-    `load_onnx` does; of a Program they choose sizes only. `tolerance` is by default the project's rule, for the
-    precision of the variant that runs. `per_instruction` also compares
-    every instruction with ref, alone and in the run. Never raises for a mismatch: see `Report.passed`.
+    `load_onnx` does; of a Program they choose sizes only. `tolerance` is by default the project's rule for this model,
+    in the precision of the variant that runs; one without numbers may say that the model is part of a quantised one.
+    `per_instruction` also compares every instruction with ref, alone and in the run. Never raises for a mismatch: see
+    `Report.passed`.
     """
     if cases < 1:
         raise UsageError(f"cases is {cases}, expected at least 1")
@@ -86,7 +87,7 @@ class _Verification:
         self._session = session
         self._reference = reference
         self._asked = tolerance if tolerance is not None and tolerance.given else None
-        self._quantised = is_quantised(program)
+        self._quantised = is_quantised(program) or (tolerance is not None and tolerance.quantised)
 
     def run(
         self,

@@ -9,13 +9,16 @@ from argosy.cli.console import Console
 from argosy.cli.options.common import add_why_option
 from argosy.cli.options.comparison import add_comparison_options, tolerance
 from argosy.cli.options.compile import add_compile_options, compile_options, targets
+from argosy.cli.options.debugging import add_debugging_options
 from argosy.cli.options.device import add_device_options
 from argosy.cli.options.inputs import add_input_options, input_request
 from argosy.cli.options.model import add_model_options, dimensions
 from argosy.cli.parser import Parser
 from argosy.cli.progress import progress
+from argosy.cli.reduction import reduce_failure
 from argosy.cli.sources import kind_of, open_artifact, program_of, refuse_compile_options
 from argosy.cli.verb import verb
+from argosy.errors import UsageError
 
 if TYPE_CHECKING:
     from argosy.artifact.artifact import Artifact
@@ -40,6 +43,7 @@ def configure(parser: Parser) -> None:
         action="store_true",
         help="where outputs differ, find the first wrong node, and the pass, rule, stage or solution to blame",
     )
+    add_debugging_options(parser)
     add_device_options(parser)
     add_input_options(parser)
     add_model_options(parser)
@@ -56,6 +60,7 @@ def configure(parser: Parser) -> None:
         ("argosy verify model.onnx model.argosy --dim batch=1,8 --cases 2", "an artifact, at two batch sizes"),
         ("argosy verify model.onnx --per-instruction --json", "where the first difference is"),
         ("argosy verify model.onnx --bisect", "which node is wrong first, and what is to blame"),
+        ("argosy verify model.onnx --reduce -o small", "a small model that fails as this one does, with a script"),
     ),
 )
 def verify_model(arguments: argparse.Namespace, console: Console) -> int:
@@ -65,6 +70,11 @@ def verify_model(arguments: argparse.Namespace, console: Console) -> int:
     from argosy.verification import make_reference, verify
 
     dims = dimensions(arguments)
+    cases = arguments.cases or max((len(request.values) for request in dims.dims), default=1) or 1
+    if arguments.check and not arguments.reduce:
+        raise UsageError("--check is given, and not --reduce", hint="add --reduce")
+    if arguments.reduce:
+        return reduce_failure(arguments, cases, console)
     held = arguments.artifact or arguments.artifact_option
     if held is None and kind_of(arguments.file) == "artifact":
         held = arguments.file
@@ -85,7 +95,7 @@ def verify_model(arguments: argparse.Namespace, console: Console) -> int:
             against=make_reference(arguments.against, arguments.file, program),
             dims=dims,
             inputs=input_request(arguments),
-            cases=arguments.cases or max((len(request.values) for request in dims.dims), default=1) or 1,
+            cases=cases,
             tolerance=tolerance(arguments),
             per_instruction=arguments.per_instruction,
         )

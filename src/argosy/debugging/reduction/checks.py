@@ -1,0 +1,202 @@
+"""What decides whether a case still fails: a verification, in this process or a child, or a command of the user."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import shlex
+import subprocess
+import tempfile
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from argosy.debugging.reduction.case import Case
+from argosy.debugging.reduction.child import in_child
+from argosy.debugging.reduction.outcome import Outcome
+from argosy.errors import DeviceError, EnvironmentError_, UsageError
+from argosy.inputs import write_npz
+from argosy.options import CompileOptions, Dimensions
+from argosy.targets.base import Target
+from argosy.verification import Tolerance, verify
+
+if TYPE_CHECKING:
+    import onnx
+
+__all__ = ["Check", "CommandCheck", "Counted", "Verification"]
+
+log = logging.getLogger("argosy.reduce")
+
+_NOT_FAILURES = (UsageError, DeviceError, EnvironmentError_, MemoryError)
+"""What the user or the machine does wrong, not the code."""
+
+
+class Check(Protocol):
+    """Whether a model with inputs fails, in the way that is looked into."""
+
+    def __call__(self, model: onnx.ModelProto, inputs: Mapping[str, Any], /) -> bool:
+        """True where it does. A UsageError or EnvironmentError_ means no; what else it raises ends the reduction."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """One way to compile a model, to run it and to compare: what `argosy.verify` takes."""
+
+    targets: tuple[Target, ...]
+    device: str | None
+    exact: bool
+    against: str
+    tolerance: Tolerance
+    options: CompileOptions
+
+    def outcome(self, model: onnx.ModelProto, inputs: Mapping[str, Any]) -> Outcome:
+        """Verify here. Raises where it is not the model or the code that fails."""
+        dims = Dimensions(tuple(r for r in self.options.dims.dims if r.name in _symbols(model)))
+        try:
+            report = verify(
+                model,
+                targets=self.targets,
+                device=self.device,
+                exact=self.exact,
+                against=self.against,
+                dims=dims,
+                inputs=inputs,
+                tolerance=self.tolerance,
+                options=dataclasses.replace(self.options, dims=dims),
+            )
+        except _NOT_FAILURES:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever the compiler may raise
+            return Outcome.of_error(error, _names(model))
+        return Outcome.of_report(report)
+
+    def outcome_in_child(self, model: onnx.ModelProto, inputs: Mapping[str, Any], seconds: float) -> Outcome:
+        """Verify in a process of its own, which may crash or hang."""
+        drives = any(target.name == "gpu" for target in self.targets) and not (self.device or "").startswith("emulated")
+        return in_child(partial(_outcome, self, model.SerializeToString(), dict(inputs)), seconds, fresh=drives)
+
+    def fails_like(self, first: Outcome, seconds: float) -> Check:
+        """The check that looks for the same failure: in children where it is one that no process survives."""
+
+        def check(model: onnx.ModelProto, inputs: Mapping[str, Any]) -> bool:
+            if first.kind in ("crash", "hang"):
+                return self.outcome_in_child(model, inputs, seconds).is_like(first)
+            return self.outcome(model, inputs).is_like(first)
+
+        return check
+
+
+def _outcome(verification: Verification, raw: bytes, inputs: Mapping[str, Any]) -> Outcome:
+    import onnx  # noqa: PLC0415 - an optional extra
+
+    return verification.outcome(onnx.ModelProto.FromString(raw), inputs)
+
+
+def _symbols(model: onnx.ModelProto) -> set[str]:
+    return {dim.dim_param for entry in model.graph.input for dim in entry.type.tensor_type.shape.dim if dim.dim_param}
+
+
+def _names(model: onnx.ModelProto) -> Collection[str]:
+    graph = model.graph
+    nodes = [name for node in graph.node for name in (node.name, *node.input, *node.output)]
+    values = [entry.name for entry in (*graph.input, *graph.output, *graph.initializer)]
+    return {name for name in (*nodes, *values) if name}
+
+
+@dataclass(frozen=True, slots=True)
+class CommandCheck:
+    """A command of the user that exits with 0 where a case is of interest.
+
+    `{model}` and `{inputs}` in its words stand for the files; where there is neither, the model's is the last word.
+    """
+
+    words: tuple[str, ...]
+    seconds: float
+
+    @staticmethod
+    def of(command: str, seconds: float) -> CommandCheck:
+        """The check by a command line. Raises UsageError for one that is empty or not quoted well."""
+        try:
+            words = shlex.split(command)
+        except ValueError as error:
+            raise UsageError(f"the check {command!r} can't be read: {error}") from None
+        if not words:
+            raise UsageError("the check is an empty command", hint="--check 'python mine.py {model} {inputs}'")
+        if not any(place in word for word in words for place in ("{model}", "{inputs}")):
+            words.append("{model}")
+        return CommandCheck(tuple(words), seconds)
+
+    def __call__(self, model: onnx.ModelProto, inputs: Mapping[str, Any]) -> bool:
+        return self.run(model, inputs) == 0
+
+    def run(self, model: onnx.ModelProto, inputs: Mapping[str, Any]) -> int | None:
+        """The exit code of the command; None where it took too long. Raises UsageError where it can't be started."""
+        with tempfile.TemporaryDirectory(prefix="argosy-reduce-") as folder:
+            paths = {"{model}": str(Path(folder, "model.onnx")), "{inputs}": str(Path(folder, "inputs.npz"))}
+            Path(paths["{model}"]).write_bytes(model.SerializeToString())
+            write_npz(paths["{inputs}"], inputs)
+            words = list(_filled(self.words, paths))
+            try:
+                done = subprocess.run(words, capture_output=True, timeout=self.seconds, check=False)  # noqa: S603
+            except subprocess.TimeoutExpired:
+                return None
+            except OSError as error:
+                raise UsageError(f"the check can't be started: {error.strerror}", where=words[0]) from None
+            return done.returncode
+
+
+def _filled(words: Sequence[str], paths: Mapping[str, str]) -> Iterator[str]:
+    """The words with paths in place of what stands for them."""
+    for word in words:
+        told = word
+        for place, path in paths.items():
+            told = told.replace(place, path)
+        yield told
+
+
+class Counted:
+    """A check of cases that remembers its answers, and after `most` of them says no to all others."""
+
+    def __init__(self, check: Check, most: int) -> None:
+        self._check = check
+        self._most = most
+        self._answers: dict[str, bool] = {}
+        self.exhausted = False
+
+    @property
+    def spent(self) -> int:
+        """Checks so far."""
+        return len(self._answers)
+
+    def __call__(self, case: Case | None) -> bool:
+        if case is None or self.exhausted:
+            return False
+        key = case.digest()
+        if key not in self._answers:
+            if self.spent >= self._most:
+                self.exhausted = True
+                return False
+            log.info("check %d of %d at most: %d nodes", self.spent + 1, self._most, len(case.model.graph.node))
+            with _silence():
+                try:
+                    self._answers[key] = self._check(case.model, case.inputs)
+                except (UsageError, EnvironmentError_) as error:
+                    log.debug("not of interest: %s", error)
+                    self._answers[key] = False
+        return self._answers[key]
+
+
+@contextmanager
+def _silence() -> Iterator[None]:
+    """Keep warnings about models that nobody wrote out of the log."""
+    logger = logging.getLogger("argosy")
+    before = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)

@@ -1,0 +1,127 @@
+"""A model with the true values of all its nodes, from which any part can be cut out as a case of its own."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+import onnx
+
+from argosy.debugging.reduction.capture import Captured, capture
+from argosy.debugging.reduction.case import Case
+from argosy.debugging.reduction.messages import tensor_message, value_message
+from argosy.frontends.onnx.order import node_reads
+
+__all__ = ["Graph"]
+
+log = logging.getLogger("argosy.reduce")
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """The nodes of a case in their order, what each reads, who reads each value, and what the reference computes."""
+
+    case: Case
+    nodes: Sequence[onnx.NodeProto]
+    reads: Sequence[Sequence[str]]
+    readers: Mapping[str, Sequence[int]]
+    captured: Mapping[str, Captured]
+
+    @staticmethod
+    def of(case: Case) -> Graph:
+        """The graph of a case, which the reference evaluates.
+
+        Where it can't read or evaluate the model as a whole, it is given the nodes one by one; what those that fail
+        give isn't known then.
+        """
+        nodes = list(case.model.graph.node)
+        reads = [sorted(node_reads(node)) for node in nodes]
+        readers: dict[str, list[int]] = {}
+        for index, names in enumerate(reads):
+            for name in names:
+                readers.setdefault(name, []).append(index)
+        captured: dict[str, Captured] = {}
+        graph = Graph(case, nodes, reads, readers, captured)
+        read = {*readers, *graph.outputs}
+        given = [[name for name in node.output if name in read] for node in nodes]
+        try:
+            captured.update(capture(case, [name for names in given for name in names]))
+        except Exception as error:  # noqa: BLE001 - the model is here because something is wrong with it
+            log.info("the nodes are evaluated one by one: %s", error)
+            for index, names in enumerate(given):
+                graph._capture_one(index, names, captured)
+        return graph
+
+    def _capture_one(self, index: int, names: Sequence[str], captured: dict[str, Captured]) -> None:
+        part = self.cut([index], names)
+        if part is None:
+            return
+        try:
+            captured.update(capture(part, names))
+        except Exception as error:  # noqa: BLE001 - this node may be what fails
+            log.info("what node %d gives isn't known: %s", index, error)
+
+    @property
+    def outputs(self) -> list[str]:
+        """The names of the outputs."""
+        return [entry.name for entry in self.case.model.graph.output]
+
+    def cut(self, chosen: Sequence[int], outputs: Collection[str] | None = None) -> Case | None:
+        """The nodes with the indices `chosen` as a model, fed with the true values of what they read.
+
+        Its outputs are those values that are read elsewhere or are outputs of the whole, unless named in `outputs`.
+        None where it would have none, or where a value that it reads isn't known.
+        """
+        inside = set(chosen)
+        nodes = [self.nodes[index] for index in chosen]
+        made = [name for node in nodes for name in node.output if name]
+        wanted = set(self.outputs) if outputs is None else set(outputs)
+        if outputs is None:
+            wanted.update(name for name in made if not inside.issuperset(self.readers.get(name, ())))
+        given = [name for name in made if name in wanted]
+        if not given:
+            return None
+        whole = self.case.model.graph
+        model = self._header()
+        graph = model.graph
+        graph.node.extend(nodes)
+        missing = {name for index in chosen for name in self.reads[index]}.difference(made)
+        graph.initializer.extend(tensor for tensor in whole.initializer if tensor.name in missing)
+        missing.difference_update(tensor.name for tensor in graph.initializer)
+        graph.input.extend(entry for entry in whole.input if entry.name in missing)
+        inputs = {entry.name: self.case.inputs[entry.name] for entry in graph.input}
+        missing.difference_update(inputs)
+        for name in (name for name in self.captured if name in missing):
+            value = self.captured[name]
+            if value.fixed:
+                graph.initializer.append(tensor_message(name, value.value))
+            else:
+                graph.input.append(value_message(name, value.kind))
+                inputs[name] = value.value
+        if not missing.issubset(self.captured):
+            return None
+        declared = {entry.name: entry for entry in whole.output}
+        for name in given:
+            kind = self.captured[name].kind if name in self.captured else None
+            graph.output.append(declared[name] if kind is None and name in declared else value_message(name, kind))
+        return Case(model, inputs)
+
+    def needed(self, outputs: Collection[str]) -> list[int]:
+        """The indices of the nodes that the values called `outputs` depend on."""
+        wanted = set(outputs)
+        found: list[int] = []
+        for index in reversed(range(len(self.nodes))):
+            if wanted.intersection(self.nodes[index].output):
+                wanted.update(self.reads[index])
+                found.append(index)
+        return found[::-1]
+
+    def _header(self) -> onnx.ModelProto:
+        """A model without a graph: versions and functions of the whole."""
+        whole = self.case.model
+        model = onnx.ModelProto(ir_version=whole.ir_version, producer_name="argosy")
+        model.opset_import.extend(whole.opset_import)
+        model.functions.extend(whole.functions)
+        model.graph.name = whole.graph.name or "reduced"
+        return model

@@ -1,0 +1,222 @@
+"""Errors, crashes and hangs of the compiler are reduced too, and what a command of the user looks for."""
+
+from __future__ import annotations
+
+import os
+import runpy
+import shlex
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper
+
+from argosy.debugging import Reduced, reduce_model
+from argosy.errors import ArgosyError, CompileError, UsageError
+from argosy.ir.module import Module
+from argosy.options import plain_environment
+from tests.debugging.planting import ModelBuilder, is_maximum, plant
+from tests.targets.mirror import MirrorTarget
+
+TARGETS = [MirrorTarget(1)]
+
+
+def failing(name: str = "culprit") -> ModelBuilder:
+    """A chain of 30 nodes with a maximum in it."""
+    build = ModelBuilder(2, 8)
+    build.chain(14)
+    build.add("ReduceMax", axes=[1], keepdims=1, name=name)
+    build.add("Mul", "b")
+    build.chain(14)
+    return build
+
+
+def at_maximum(act: Callable[[], None]) -> Callable[[Module], Module]:
+    """A fault that shows where a module has a maximum along axes."""
+
+    def change(module: Module) -> Module:
+        if any(map(is_maximum, module.walk())):
+            act()
+        return module
+
+    return change
+
+
+def reduced(model: Any, kind: str, **arguments: Any) -> Reduced:
+    found = reduce_model(model, targets=TARGETS, **arguments)
+    assert found is not None
+    assert found.kind == kind
+    onnx.checker.check_model(found.model, full_check=True)
+    return found
+
+
+def raise_compile_error() -> None:
+    raise CompileError("there is no register left for 'v14' of 30", where="culprit")
+
+
+def raise_key_error() -> None:
+    raise KeyError("lost")
+
+
+@pytest.mark.parametrize(("act", "told"), [(raise_compile_error, "no register"), (raise_key_error, "KeyError")])
+def test_an_error_of_the_compiler(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, act: Callable[[], None], told: str
+) -> None:
+    plant(monkeypatch, at_maximum(act))
+    found = reduced(failing().model(), "error")
+    assert found.nodes == ("culprit (ReduceMax)",)
+    assert told in found.failure
+    found.save(tmp_path)
+    assert exit_code(tmp_path) == 1
+    monkeypatch.undo()
+    assert exit_code(tmp_path) == 0
+
+
+def exit_code(folder: Path) -> Any:
+    """What the script in a folder of a reduction exits with, here, where the fault is planted."""
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_path(str(folder / "reproduce.py"), run_name="__main__")
+    return ended.value.code
+
+
+def test_another_error_is_another_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tanh alone fails in its own way, a maximum together with a tanh in another: both are kept."""
+
+    def change(module: Module) -> Module:
+        tanh = any("tanh" in str(instruction.op.attributes()) for instruction in module.walk())
+        if tanh and any(map(is_maximum, module.walk())):
+            raise_key_error()
+        if tanh:
+            raise_compile_error()
+        return module
+
+    plant(monkeypatch, change)
+    found = reduced(failing().model(), "error")
+    assert sorted(node.op_type for node in found.model.graph.node) == ["ReduceMax", "Tanh"]
+
+
+def test_a_model_that_is_refused() -> None:
+    build = failing()
+    build.add("Concat", build.weight("other", np.zeros((3, 3), np.float32)), axis=0, name="joined")
+    build.chain(9)
+    found = reduce_model(build.model(), targets=TARGETS)
+    assert found is not None
+    assert found.kind == "error"
+    assert found.nodes == ("joined (Concat)",)
+
+
+def test_a_node_that_is_not_supported() -> None:
+    build = failing()
+    build.add("Sing", domain="com.example", name="song")
+    build.chain(9)
+    model = build.model()
+    model.opset_import.append(helper.make_opsetid("com.example", 1))
+    found = reduce_model(model, targets=TARGETS)
+    assert found is not None
+    assert found.nodes == ("song (Sing)",)
+    assert "com.example::Sing" in found.failure
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the fault is planted in this process alone")
+def test_a_crash(monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(monkeypatch, at_maximum(os.abort))
+    found = reduced(failing().model(), "crash")
+    assert found.nodes == ("culprit (ReduceMax)",)
+    assert "SIGABRT" in found.failure
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the fault is planted in this process alone")
+def test_a_hang(monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(monkeypatch, at_maximum(lambda: time.sleep(600)))
+    found = reduced(failing().model(), "hang", seconds=0.7)
+    assert found.nodes == ("culprit (ReduceMax)",)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the fault is planted in this process alone")
+@pytest.mark.parametrize(("act", "code"), [("os.abort()", 1), ("time.sleep(600)", 1), ("None", 0)])
+def test_a_script_looks_for_a_crash_or_hang_from_outside(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, act: str, code: int
+) -> None:
+    plant(monkeypatch, at_maximum(os.abort))
+    build = ModelBuilder(2, 2)
+    build.add("ReduceMax", axes=[1], keepdims=1)
+    reduced(build.model(), "crash", seconds=5.0).save(tmp_path)
+    (tmp_path / "sitecustomize.py").write_text(FAULT.format(act=act))
+    places = os.pathsep.join([str(tmp_path), *sys.path])
+    done = subprocess.run(
+        [sys.executable, str(tmp_path / "reproduce.py")],
+        env={**plain_environment(), "PYTHONPATH": places},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == code, done.stderr
+    assert ("is there" if code else "is gone") in done.stdout
+
+
+FAULT = """
+import os, time
+from tests.targets.mirror import MirrorTarget
+real = MirrorTarget.pipeline
+MirrorTarget.pipeline = lambda self, options: ({act}, real(self, options))[1]
+"""
+
+
+def test_a_function_can_not_be_written_down(tmp_path: Path) -> None:
+    found = reduce_model(failing().model(), check=lambda model, _: "culprit" in {n.name for n in model.graph.node})
+    assert found is not None
+    found.save(tmp_path)
+    assert {file.name for file in tmp_path.iterdir()} == {"model.onnx", "inputs.npz", "report.json"}
+
+
+CHECK = """
+import sys
+import zipfile
+held = zipfile.ZipFile(sys.argv[2]).namelist()
+raw = open(sys.argv[1], "rb").read()
+sys.exit(0 if len(held) == 1 and b"ReduceMax" in raw else 1)
+"""
+
+
+def test_a_command_decides(tmp_path: Path) -> None:
+    script = tmp_path / "a check.py"
+    script.write_text(CHECK)
+    command = f"{shlex.quote(sys.executable)} {shlex.quote(str(script))} {{model}} {{inputs}}"
+    found = reduced(failing().model(), "check", check=command)
+    assert found.nodes == ("culprit (ReduceMax)",)
+    found.save(tmp_path / "small")
+    assert exit_code(tmp_path / "small") == 1
+    script.write_text("raise SystemExit(3)")
+    assert exit_code(tmp_path / "small") == 0
+
+
+def test_a_command_without_places_gets_the_model_last() -> None:
+    found = reduced(failing("grep me").model(), "check", check="grep -q 'grep me'")
+    assert found.nodes == ("grep me (ReduceMax)",)
+
+
+def test_a_command_that_does_not_hold_for_the_model_is_told() -> None:
+    with pytest.raises(UsageError, match="does not hold for the model itself"):
+        reduce_model(failing().model(), check="grep -q nothing-of-this-kind")
+    with pytest.raises(UsageError, match="can't be started"):
+        reduce_model(failing().model(), check="no-such-program-anywhere")
+
+
+def test_a_failure_that_comes_and_goes_is_told() -> None:
+    answers = iter([True, False])
+    with pytest.raises(UsageError, match="does not show again"):
+        reduce_model(failing().model(), check=lambda *_: next(answers))
+
+
+def test_a_check_may_raise_what_ends_the_reduction() -> None:
+    def check(model: onnx.ModelProto, inputs: Mapping[str, Any]) -> bool:
+        raise ArgosyError("enough")
+
+    with pytest.raises(ArgosyError, match="enough"):
+        reduce_model(failing().model(), check=check)
