@@ -19,7 +19,8 @@ from argosy import reproducers
 from argosy.cli.main import main, make_parser
 from argosy.cli.options.compile import compile_options, targets
 from argosy.cli.verb import VERBS
-from argosy.compiler import compile_each, compile_what_can_be, load_onnx, resolve_targets
+from argosy.compiler import compile_each, compile_program, compile_what_can_be, load_onnx, resolve_targets
+from argosy.debugging import reduce_model
 from argosy.errors import ArgosyError, InternalError, ModelError, UsageError
 from argosy.ir import Builder, Program
 from argosy.options import CompileOptions, Dimensions
@@ -254,6 +255,14 @@ def test_a_folder_that_cannot_be_written_is_told(model: Path, cache: Path, monke
         argosy.compile(model, targets=[CPU])
 
 
+def test_no_folder_is_left_where_none_is_wanted(model: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cpu_target, "lower_module", boom)
+    with pytest.raises(InternalError, match="^ZeroDivisionError: planted$"):
+        compile_program(load_onnx(model), [find_arch(CPU)], CompileOptions(reproducers=False))
+    assert reduce_model(model, targets=[CPU], checks=5) is not None
+    assert not (cache / "reproducers").exists()
+
+
 OPTIONS: dict[str, Any] = {
     "precision": "bf16",
     "dims": Dimensions.of({"N": (1, 8), "M": 4, "K": "1..512"}),
@@ -270,7 +279,7 @@ OPTIONS: dict[str, Any] = {
 
 
 def test_options_and_targets_are_told_as_a_command_line_has_them() -> None:
-    assert OPTIONS.keys() == {field.name for field in dataclasses.fields(CompileOptions)}
+    assert {*OPTIONS, "reproducers"} == {field.name for field in dataclasses.fields(CompileOptions)}
     chosen: tuple[Target, ...] = (
         find_arch(CPU),
         make_target("gpu", gpu_arch="mi300x", gpu_num_cu=100, gpu_wavefront_size=64),

@@ -258,7 +258,7 @@ def _lowered(
     for target, dims in wanted:
         log.info("compiling for %s%s", target.arch, f", {_told(dims)}" if dims else "")
         phases = (*((Phase("bind", (BindDims.of(dims),)),) if dims else ()), *target.phases(options))
-        case = partial(compile_case, program, (target,), options)
+        case = _case(program, target, options)
         module = next((made for known, made in piped if known == phases), None)
         if module is None:
             module = _piped(program, phases, options, case)
@@ -272,7 +272,7 @@ def _lowered(
 
 
 def _piped(
-    program: Program, phases: tuple[Phase, ...], options: CompileOptions, case: Callable[[], Case]
+    program: Program, phases: tuple[Phase, ...], options: CompileOptions, case: Callable[[], Case] | None
 ) -> Module | ArgosyError:
     """The module after the passes, or why there is none; targets with other passes may have one all the same."""
     try:
@@ -283,12 +283,17 @@ def _piped(
         return error
 
 
+def _case(program: Program, target: Target, options: CompileOptions) -> Callable[[], Case] | None:
+    """What a failure leaves behind; None where that is not wanted."""
+    return partial(compile_case, program, (target,), options) if options.reproducers else None
+
+
 def _fail(error: ArgosyError) -> Lowered:
     raise error
 
 
 def _lower(
-    target: Target, module: Module, options: CompileOptions, workshop: Workshop, case: Callable[[], Case]
+    target: Target, module: Module, options: CompileOptions, workshop: Workshop, case: Callable[[], Case] | None
 ) -> Lowered:
     with leaving_reproducer(case):
         return target.lower(module, options, workshop)
@@ -333,7 +338,7 @@ _Encoded = tuple[ProgramRecord | None, Mapping[str, Literal], str]
 
 
 def _encoded(program: Program, options: CompileOptions) -> _Encoded:
-    with leaving_reproducer(partial(compile_case, program, (find_arch("ref"),), options)):
+    with leaving_reproducer(_case(program, find_arch("ref"), options)):
         record, weights = (None, {}) if options.slim else encode_program(program)
         return record, weights, model_hash(program)
 

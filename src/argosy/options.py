@@ -115,6 +115,7 @@ class CompileOptions:
     """Everything that a compile may be asked, but for the targets. See `argosy compile --help` for each.
 
     `without` are parts of the compiler to leave out, as `pass:NAME`, `rule:NAME`, `solution:NAME` or `stage:NAME`.
+    `reproducers` says whether a failure of the compiler leaves a folder that shows it again.
     """
 
     precision: str = "fp32"
@@ -128,6 +129,7 @@ class CompileOptions:
     debug: bool = False
     jobs: int | None = None
     without: tuple[str, ...] = ()
+    reproducers: bool = True
 
     def __post_init__(self) -> None:
         for part in self.without:

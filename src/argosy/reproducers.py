@@ -94,8 +94,10 @@ def read_case(program: Program, words: Sequence[str]) -> Case:
 
 
 @contextmanager
-def leaving_reproducer(case: Callable[[], Case]) -> Iterator[None]:
+def leaving_reproducer(case: Callable[[], Case] | None) -> Iterator[None]:
     """A context from which no failure of the compiler leaves without a reproducer, whose path the error's hint tells.
+
+    Without a case none is written, and all else is the same.
 
     Failures are CompileError, InternalError and whatever nobody foresaw, which becomes an InternalError. What is the
     user's, the model's or the machine's fault goes through as it is.
@@ -140,8 +142,10 @@ def _sizes(request: DimRequest) -> str:
     return ",".join(map(str, request.values)) or f"{request.lower}..{request.upper}"
 
 
-def _tell(told: ArgosyError, error: Exception, case: Callable[[], Case]) -> None:
+def _tell(told: ArgosyError, error: Exception, case: Callable[[], Case] | None) -> None:
     """Write the folder, and put a line about it under the hint of `told`."""
+    if case is None:
+        return
     try:
         line = f"reproducer: {_written(case(), told, error)}"
     except Exception as problem:  # noqa: BLE001 - what failed first is what the user must see

@@ -110,3 +110,12 @@ def _onnxruntime(path: Path) -> Any:
     from argosy.verification import make_reference  # noqa: PLC0415
 
     return make_reference("onnxruntime", path, load_onnx(models.classifier(path.with_name("good.onnx"))))
+
+
+def test_a_tolerance_that_is_given_is_the_one_that_judges(model: Path) -> None:
+    class Off(Truth):
+        def answer(self, inputs: Any, case: int) -> dict[str, Any]:
+            return {name: value * np.float32(1.02) for name, value in super().answer(inputs, case).items()}
+
+    assert not argosy.verify(model, targets=[ARCH], against=Off()).passed
+    assert argosy.verify(model, targets=[ARCH], against=Off(), tolerance=Tolerance(quantised=True)).passed

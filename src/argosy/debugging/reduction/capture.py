@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import onnx
 
-from argosy.compiler import load_onnx
 from argosy.debugging.reduction.case import Case
+from argosy.frontends.onnx import load
 from argosy.ir.interpreter import Interpreter
 from argosy.ir.module import Constant, Instruction, Module, Value
 from argosy.ir.op import Env
@@ -39,7 +39,7 @@ def capture(case: Case, names: Iterable[str]) -> dict[str, Captured]:
     model.CopyFrom(case.model)
     model.graph.ClearField("output")
     model.graph.output.extend(onnx.ValueInfoProto(name=name) for name in names)
-    program = load_onnx(model)
+    program = load(model)
     values = Interpreter(program.main).run([case.inputs[name] for name in program.inputs], Env({}, 0))
     constant = _constants(program.main)
     return {

@@ -14,14 +14,16 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from argosy.compiler import compile_program
 from argosy.debugging.reduction.case import Case
 from argosy.debugging.reduction.child import in_child
 from argosy.debugging.reduction.outcome import Outcome
 from argosy.errors import DeviceError, EnvironmentError_, UsageError
+from argosy.frontends.onnx import ImportOptions, load
 from argosy.inputs import write_npz
 from argosy.options import CompileOptions, Dimensions
 from argosy.targets.base import Target
-from argosy.verification import Tolerance, verify
+from argosy.verification import Tolerance, make_reference, verify
 
 if TYPE_CHECKING:
     import onnx
@@ -56,17 +58,19 @@ class Verification:
     def outcome(self, model: onnx.ModelProto, inputs: Mapping[str, Any]) -> Outcome:
         """Verify here. Raises where it is not the model or the code that fails."""
         dims = Dimensions(tuple(r for r in self.options.dims.dims if r.name in _symbols(model)))
+        options = dataclasses.replace(self.options, dims=dims, reproducers=False)
         try:
+            program = load(model, ImportOptions(dims))
+            artifact = compile_program(program, self.targets, options)
             report = verify(
-                model,
-                targets=self.targets,
+                program,
+                artifact,
                 device=self.device,
                 exact=self.exact,
-                against=self.against,
+                against=make_reference(self.against, model, program),
                 dims=dims,
                 inputs=inputs,
                 tolerance=self.tolerance,
-                options=dataclasses.replace(self.options, dims=dims),
             )
         except _NOT_FAILURES:
             raise

@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from argosy.comparison import is_quantised
-from argosy.compiler import load_onnx, resolve_targets
+from argosy.compiler import resolve_targets
 from argosy.debugging.reduction.case import Case
 from argosy.debugging.reduction.checks import Check, CommandCheck, Counted, Verification
 from argosy.debugging.reduction.outcome import Outcome
 from argosy.debugging.reduction.reduced import Reduced
 from argosy.debugging.reduction.script import command_script, verification_script
 from argosy.errors import ArgosyError, UsageError
+from argosy.frontends.onnx import load
 from argosy.frontends.onnx.node import node_label
 from argosy.frontends.onnx.protos import read_model, read_type
 from argosy.inputs import InputRequest, make_inputs
@@ -155,7 +156,7 @@ def _cases(
 def _program(model: onnx.ModelProto) -> Program | None:
     """The program of the whole; None where the model is refused, which may be what is to be reduced."""
     try:
-        return load_onnx(model)
+        return load(model)
     except ArgosyError as error:
         log.debug("nothing is known of the whole model: %s", error)
         return None

@@ -8,7 +8,6 @@ from typing import TypeAlias
 
 import onnx
 
-from argosy.compiler import load_onnx
 from argosy.debugging.reduction.branches import opened_branches
 from argosy.debugging.reduction.case import Case
 from argosy.debugging.reduction.ddmin import minimise
@@ -17,6 +16,7 @@ from argosy.debugging.reduction.messages import value_message
 from argosy.debugging.reduction.shapes import fix_shapes, shrink_shapes
 from argosy.debugging.reduction.simplify import simplify_values
 from argosy.errors import ArgosyError
+from argosy.frontends.onnx import load
 
 __all__ = ["reduce_case"]
 
@@ -61,7 +61,7 @@ def _fewer_outputs(case: Case, holds: Holds) -> Case:
 def _with_output_types(case: Case) -> Case:
     """The case with the types of its outputs as they follow from its inputs, where the model can be read."""
     try:
-        outputs = load_onnx(case.model).outputs
+        outputs = load(case.model).outputs
     except ArgosyError as error:
         log.debug("the outputs keep the types that they have: %s", error)
         return case
