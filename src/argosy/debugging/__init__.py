@@ -1,4 +1,4 @@
-"""Finds out why a model fails: which node first, which part of the compiler makes it so, how little is enough for it."""
+"""Finds out why a model fails: which node first, which part of the compiler, and how little of the model will do."""
 
 from argosy.debugging.bisection import Bisection, bisect
 from argosy.debugging.blame import Blame
