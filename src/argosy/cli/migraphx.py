@@ -172,7 +172,8 @@ MIGRAPHX: Final[tuple[Spelling, ...]] = (
     same("--per-instruction", ("verify",), told="within one run, so that errors add up as they do in use"),
     becomes("-r", ("verify",), "--reduce"),
     same("--reduce", ("verify",), told="to a model of its own, with inputs and a script"),
-    refused("-b --bisect", ("verify",), "this version does not bisect; --per-instruction names the first that differs"),
+    becomes("-b", ("verify",), "--bisect"),
+    same("--bisect", ("verify",), told="over the whole graph, and over passes, rules, stages and solutions"),
     refused("--ref-use-double", ("verify",), "this version has no ref64; --against onnxruntime is independent"),
     becomes(
         "-c --compiled-model",
