@@ -38,11 +38,12 @@ def first_wrong(truth: Truth, is_wrong: Callable[[Cut], bool]) -> Cut | None:
             right = middle
         else:
             found, end = part, middle
-    before = _ancestors(steps[:end])
-    for size in _sizes(len(before)):
-        part = wrong(before[-size:])
-        if part is not None:
-            return _thinned(part, wrong)
+    # What goes wrong together may lie side by side: two values that are merged, say.
+    for before in (_ancestors(steps[:end]), steps[:end]):
+        for size in _sizes(len(before)):
+            part = wrong(before[-size:])
+            if part is not None:
+                return _thinned(part, wrong)
     return found
 
 

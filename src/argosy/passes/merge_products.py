@@ -130,12 +130,16 @@ class _Rewriter:
         for instruction in module.instructions:
             if instruction in self._merged:
                 self._merge(self._merged[instruction])
-            elif instruction not in self._gone:
+            elif instruction not in self._gone and not self._is_there(instruction):
                 operands = [None if operand is None else self._value(operand) for operand in instruction.operands]
                 for old, new in zip(instruction.results, builder.keep(instruction, operands), strict=True):
                     self._values[old] = new
         results = [self._value(value) for value in module.results]
         return builder.module(list(zip(module.result_names, results, strict=True)))
+
+    def _is_there(self, instruction: Instruction) -> bool:
+        """Whether a merged product needed an instruction before its place."""
+        return bool(instruction.types) and instruction.results[0] in self._values
 
     def _value(self, value: Value) -> Value:
         """A value in the new module; a constant, or a conversion of one, also before its place."""

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from argosy.ir.dim import DimLike, lone_symbol, substitute
+from argosy.ir.dim import Dim, lone_symbol, substitute
 from argosy.ir.interpreter import Interpreter
 from argosy.ir.literal import Literal
 from argosy.ir.module import Constant, Instruction, Module, Value
@@ -178,8 +178,9 @@ class _Cutter(Rebuild):
 
     def _from_sizes(self, known: Known, kind: TensorType) -> Value | None:
         """A value that the compiler knows to be sizes: without them as an input it knows as much as before."""
-        elements: list[DimLike] = [substitute(each, self.substitution) for each in known.reshape(-1).tolist()]
-        if all(isinstance(each, (int, bool)) for each in elements):
+        entries: list[Any] = known.reshape(-1).tolist()  # floats among them are scales of shapes
+        elements = [substitute(each, self.substitution) if isinstance(each, Dim) else each for each in entries]
+        if not any(isinstance(each, Dim) for each in elements):
             return self.tape.constant(Literal.of(np.array(elements, kind.dtype.numpy).reshape(known.shape), kind.dtype))
         sizes = DimValues(tuple(elements), scalar=known.ndim == 0)
         return self.tape.add(sizes) if known.ndim <= 1 and sizes.infer() == (kind,) else None
