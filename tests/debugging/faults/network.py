@@ -88,7 +88,7 @@ def perceptron(core: Core, width: int = 24, batch: int | str = "N") -> onnx.Mode
     x = net.input("x", [batch, width])
     h = net.op("Add", net.op("MatMul", x, net.weight(width, width)), net.weight(width))
     gate = net.op("Sigmoid", net.op("Mul", net.op("Relu", h), net.constant(0.5)))
-    side = net.op("Tanh", net.op("MatMul", gate, net.weight(width, 8)))
+    side = net.op("Tanh", net.op("MatMul", gate, net.weight(width, 16)))
     return net.finish(core(net, net.op("Mul", h, gate)), side)
 
 
