@@ -13,12 +13,13 @@ if TYPE_CHECKING:
     from argosy import errors
     from argosy.artifact.artifact import Artifact
     from argosy.compiler import compile, load_onnx, make_target  # noqa: A004 - the field's word
+    from argosy.explaining import why
     from argosy.profiling import perf
     from argosy.recompiling import recompile
     from argosy.runtime.session import Session
     from argosy.verification import verify
 
-__all__ = ["Artifact", "Session", "compile", "errors", "load_onnx", "make_target", "perf", "recompile", "verify"]
+__all__ = ["Artifact", "Session", "compile", "errors", "load_onnx", "make_target", "perf", "recompile", "verify", "why"]
 __version__ = "0.1.0"
 
 _HOME = {
@@ -30,6 +31,7 @@ _HOME = {
     "perf": "argosy.profiling",
     "recompile": "argosy.recompiling",
     "verify": "argosy.verification",
+    "why": "argosy.explaining",
 }
 
 

@@ -9,7 +9,6 @@ from argosy.cli.spelling import Spelling, refused
 __all__ = ["LATER", "LATER_VERBS"]
 
 LATER_VERBS: Final = (
-    "why",
     "tune",
     "db",
     "sign",

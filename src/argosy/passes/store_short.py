@@ -97,7 +97,7 @@ class _Rewriter:
 
     def _fused(self, instruction: Instruction, op: Fused, operands: list[Value | None]) -> Value:
         """The fused op with its parameters as they are stored now, and its result converted where that is short."""
-        inner = Builder(op.module.name)
+        inner = Builder(op.module.name).at(instruction.source)
         values: dict[Value, Value] = {}
         own: list[Instruction] = []
         for parameter, operand in zip(op.module.parameters, operands, strict=True):

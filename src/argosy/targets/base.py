@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Final, Self, TypeVar
 
 from argosy.artifact.artifact import CompiledVariant
 from argosy.artifact.manifest import VariantRecord
+from argosy.artifact.plan import PlanRecord
 from argosy.drivers.machine import Machine
 from argosy.errors import DeviceError, UsageError
 from argosy.ir.literal import Literal
@@ -28,6 +29,7 @@ __all__ = [
     "ArchInfo",
     "Lowered",
     "Number",
+    "Outline",
     "Target",
     "Workshop",
     "find_arch",
@@ -82,6 +84,15 @@ class Lowered:
     weights: Mapping[str, Literal]
     host_steps: Sequence[str] = ()
     choices: Sequence[Choice] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """What a target would make of a module, as far as it is told before the toolchain has its say."""
+
+    plan: PlanRecord
+    choices: Sequence[Choice]
+    note: str = ""
 
 
 class Workshop:
@@ -199,6 +210,11 @@ class Target(ABC):
     @abstractmethod
     def lower(self, module: Module, options: CompileOptions, workshop: Workshop) -> Lowered:
         """The variant that runs `module`, which has gone through the pipeline."""
+
+    def outline(self, module: Module, options: CompileOptions) -> Outline:
+        """What `lower` would make, without the toolchain. Raises UsageError for a target that can't tell."""
+        del module, options
+        raise UsageError(f"{self.arch} does not tell how it does things without doing them")
 
 
 def find_arch(name: str) -> Target:

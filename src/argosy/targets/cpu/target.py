@@ -17,7 +17,7 @@ from argosy.errors import UsageError
 from argosy.ir.module import Module
 from argosy.options import CompileOptions
 from argosy.passes.manager import Phase
-from argosy.targets.base import TARGETS, ArchInfo, Lowered, Target, Workshop
+from argosy.targets.base import TARGETS, ArchInfo, Lowered, Outline, Target, Workshop
 from argosy.targets.cpu.arch import ARCHS, CpuArch, best_level, find_cpu, native
 from argosy.targets.cpu.lower import lower_module
 from argosy.targets.cpu.pipeline import pipeline
@@ -105,6 +105,10 @@ class CpuTarget(Target):
         record = msgspec.structs.replace(record, key=variant_key(record))
         variant = CompiledVariant(record, lowered.plan, entries)
         return Lowered(variant, lowered.weights, lowered.host_steps, lowered.choices)
+
+    def outline(self, module: Module, options: CompileOptions) -> Outline:
+        lowered = lower_module(module, self.row, options)
+        return Outline(lowered.plan, lowered.choices)
 
     def solution_names(self) -> Sequence[str]:
         return [name for name, _ in SOLUTIONS.items()]

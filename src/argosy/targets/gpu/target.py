@@ -20,9 +20,10 @@ from argosy.ir.module import Module
 from argosy.options import CompileOptions
 from argosy.passes.manager import Phase
 from argosy.registry import did_you_mean
-from argosy.targets.base import NOT_BUILT, TARGETS, ArchInfo, Lowered, Number, Target, Workshop
+from argosy.targets.base import NOT_BUILT, TARGETS, ArchInfo, Lowered, Number, Outline, Target, Workshop
 from argosy.targets.gpu.arch import ARCHS, FAMILIES, PRODUCTS, REFUSED, GpuArch, archs_of, find_gpu
 from argosy.targets.gpu.context import CrossCompileContext
+from argosy.targets.gpu.lower import lower_module
 from argosy.targets.gpu.memory import check_memory, device_memory
 from argosy.targets.gpu.overrides import Overrides
 from argosy.targets.gpu.pipeline import pipeline
@@ -36,6 +37,9 @@ __all__ = ["GpuTarget"]
 log = logging.getLogger("argosy.compile")
 
 _PRODUCT: Final = "product"
+_UNCOMPILED: Final = (
+    "before Triton has its say: where it refuses a kernel, or one spills, the next config or way is taken"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +159,10 @@ class GpuTarget(Target):
         lowered = made.lowered
         variant = CompiledVariant(record, made.plan, made.entries)
         return Lowered(variant, lowered.weights, lowered.host_steps, lowered.choices)
+
+    def outline(self, module: Module, options: CompileOptions) -> Outline:
+        lowered = lower_module(module, self.row, options, {}, {})
+        return Outline(lowered.plan, lowered.choices, _UNCOMPILED)
 
     def solution_names(self) -> Sequence[str]:
         return [name for name, _ in SOLUTIONS.items()]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from argosy.ir.module import Constant, Instruction, Module, Parameter
 
-__all__ = ["HOST", "LEFT_OUT", "NOTHING", "Choice", "config_words", "nodes_of"]
+__all__ = ["BLOCKS", "HOST", "LEFT_OUT", "NOTHING", "Choice", "config_words", "nodes_of"]
 
 HOST = "host"
 """In place of a solution: numpy does it on the host."""
@@ -16,6 +16,8 @@ NOTHING = "nothing"
 """In place of a solution: nothing is done, the result lies where the operand does."""
 LEFT_OUT = "it is left out, as asked"
 """Why a solution is not asked."""
+BLOCKS = "blocks"
+"""In place of a solution: blocks of the plan do it, and what is inside them has choices of its own."""
 
 
 @dataclass(frozen=True, slots=True)

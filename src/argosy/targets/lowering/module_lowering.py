@@ -37,7 +37,7 @@ from argosy.ops.demands import Demand
 from argosy.ops.fused import Fused
 from argosy.options import CompileOptions
 from argosy.rewrite.trace import node_name
-from argosy.targets.lowering.choices import HOST, LEFT_OUT, NOTHING, Choice
+from argosy.targets.lowering.choices import BLOCKS, HOST, LEFT_OUT, NOTHING, Choice
 from argosy.targets.lowering.control import Turn, lower_control
 from argosy.targets.lowering.load_time import is_done_at_load, without_passing
 from argosy.targets.lowering.plan_buffers import PlanBuffers
@@ -250,7 +250,7 @@ class ModuleLowering(PlanBuffers, ABC):
             return
         self.steps += self.checks(instruction)
         if lower_control(self, instruction):
-            self.choices.append(Choice(instruction, "blocks"))
+            self.choices.append(Choice(instruction, BLOCKS))
             return
         if not in_memory(instruction):
             self._evaluate(

@@ -1,0 +1,123 @@
+"""`argosy why`: what became of a node of a model, on each arch."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from argosy.cli.console import Console, Painter, table
+from argosy.cli.files import emit
+from argosy.cli.options.common import add_output_option
+from argosy.cli.options.compile import add_compile_options, compile_options, targets
+from argosy.cli.options.model import add_model_options
+from argosy.cli.parser import Parser
+from argosy.cli.progress import progress
+from argosy.cli.sources import kind_of, program_of
+from argosy.cli.verb import verb
+
+if TYPE_CHECKING:
+    from argosy.explaining import ArchReport, Change, Explanation, NodeReport, Way
+
+__all__ = ["tell_why"]
+
+
+def configure(parser: Parser) -> None:
+    """Options of the verb."""
+    parser.add_argument("file", metavar="MODEL", help="a model; an artifact or program, whose nodes have names alone")
+    parser.add_argument(
+        "--node",
+        action="append",
+        default=[],
+        metavar="N",
+        help="a node by name, output, number, or an op that it alone has; may be repeated (default: a line for each)",
+    )
+    add_output_option(parser, "the answer")
+    add_model_options(parser)
+    add_compile_options(parser)
+
+
+@verb(
+    "why",
+    group="Models",
+    summary="tell what became of a node: passes, rules, fusions, kernels",
+    configure=configure,
+    examples=(
+        ("argosy why model.onnx", "what each node became on this machine, a line each"),
+        ("argosy why model.onnx --node /layer1/conv1/Conv", "one node, pass by pass, and how it is run"),
+        ("argosy why model.onnx --node Softmax --arch mi300x,cpu --fp16", "on several archs, with options"),
+    ),
+)
+def tell_why(arguments: argparse.Namespace, console: Console) -> int:
+    """Ask, and show."""
+    import json
+
+    from argosy.explaining import explain
+
+    chosen = targets(arguments)
+    options = compile_options(arguments, chosen)
+    program = program_of(arguments.file, arguments, console)
+    model = arguments.file if kind_of(arguments.file) == "model" else program
+    with progress(console, f"looking at {arguments.file}"):
+        found = explain(model, program, arguments.node, chosen, options)
+    if arguments.json:
+        emit(json.dumps(found.to_json(), indent=2, ensure_ascii=False), arguments.output, console)
+        return 0
+    paint = console.paint if arguments.output is None else Painter(on=False)
+    lines = (line for node in found.nodes for line in _node(node, paint)) if arguments.node else _all(found, paint)
+    emit("\n".join(lines), arguments.output, console)
+    return 0
+
+
+def _all(found: Explanation, paint: Painter) -> Iterator[str]:
+    """A line for each node, under each arch."""
+    for place, arch in enumerate(found.nodes[0].archs if found.nodes else ()):
+        yield paint(f"on {arch.arch}" + (f" ({arch.note})" if arch.note else ""), "bold")
+        rows = [(node.name, node.op, node.archs[place].summary) for node in found.nodes]
+        yield from (f"  {line}" for line in table(rows, header=("node", "op", "became")))
+
+
+def _node(node: NodeReport, paint: Painter) -> Iterator[str]:
+    op = f" ({node.op})" if node.op else ""
+    yield paint(f"{node.name}{op} → {', '.join(node.outputs) or 'nothing'}", "bold")
+    if node.imported:
+        yield "  imported as"
+        yield from (f"    {line}" for line in node.imported)
+    for arch in node.archs:
+        yield from (f"  {line}" if line else "" for line in _arch(arch, paint))
+
+
+def _arch(arch: ArchReport, paint: Painter) -> Iterator[str]:
+    yield f"{paint(f'on {arch.arch}', 'bold')}: {arch.summary}"
+    for change in arch.changes:
+        yield from (f"  {line}" for line in _change(change, paint))
+    for way in arch.ways:
+        yield from (f"  {line}" for line in _way(way))
+    if arch.note:
+        yield f"  {paint(arch.note, 'faint')}"
+
+
+def _change(change: Change, paint: Painter) -> Iterator[str]:
+    yield f"pass {change.number}, {change.name} ({change.phase})"
+    moved = [line for line in change.before if any(now.startswith(f"{line}, in ") for now in change.after)]
+    yield from (f"  {paint(f'- {line}', 'red')}" for line in change.before if line not in moved)
+    yield from (f"  {paint(f'+ {line}', 'green')}" for line in change.after)
+    if change.fate:
+        yield f"  {change.fate}"
+    yield from (f"  rule {rule}" for rule in change.fired)
+    yield from (f"  declined {line}" for line in change.declined)
+
+
+def _way(way: Way) -> Iterator[str]:
+    yield f"done as {way.op}, of {', '.join(way.nodes)}"
+    config = f" ({way.config})" if way.config else ""
+    how = "numpy on the host" if way.host else f"{way.solution}{config}"
+    rows = [("by", f"{how}{', once at load' if way.at_load else ''}")]
+    for title, lines in (
+        ("because" if way.host else "not by", way.declined),
+        ("kernel", [name for name in way.kernels if not any(name in step for step in way.steps)]),
+        ("step", way.steps),
+        ("writes", way.buffers),
+    ):
+        rows += [(title, line) for line in lines]
+    yield from (f"  {line}" for line in table(rows))

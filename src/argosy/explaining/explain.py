@@ -1,0 +1,170 @@
+"""Asks each arch what became of nodes: its passes, and its lowering as far as that goes without a toolchain."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+from argosy.artifact.plan import CallStep, CheckStep, EvaluateStep, LaunchStep, PlanRecord, Step, steps_in
+from argosy.compiler import load_onnx, resolve_targets
+from argosy.explaining.graph import Graph
+from argosy.explaining.history import Course, History
+from argosy.explaining.nodes import ModelNode, find_node, nodes_of_model
+from argosy.explaining.report import ArchReport, Explanation, NodeReport, Way
+from argosy.explaining.words import buffer_words, instruction_words, step_words
+from argosy.ir.module import Constant
+from argosy.ir.program import Program
+from argosy.options import CompileOptions, Dimensions, DimValue
+from argosy.targets.base import Outline, Target
+from argosy.targets.left_out import check_left_out
+from argosy.targets.lowering.choices import BLOCKS, HOST, NOTHING, Choice
+
+__all__ = ["explain", "why"]
+
+_SHOWN: Final = 4
+"""Nodes that a line lists."""
+_NO_INSTRUCTION: Final = "no instruction: what it gives is there already"
+_REF: Final = "numpy evaluates the program as it was imported, instruction by instruction"
+
+
+def why(
+    model: str | Path | bytes | Program | Any,
+    node: str | Sequence[str] = (),
+    *,
+    targets: Sequence[str | Target] = ("native",),
+    precision: str = "fp32",
+    dims: Mapping[str, DimValue] | Dimensions | None = None,
+    accuracy: str = "standard",
+    allow_tf32: bool = False,
+    fast_math: bool = False,
+    mode: str = "balanced",
+    without: Sequence[str] = (),
+) -> Explanation:
+    """What became of nodes of a model on each target: how they were imported, what passes did, which kernels run them.
+
+    `node` is a name, an output, an op that only one node has, or a number; several of them; or all nodes where it is
+    empty. The rest is as for `compile`; nothing is compiled. Raises ModelError, and UsageError for an unknown node.
+    """
+    chosen = resolve_targets(targets)
+    asked = Dimensions.of(dims)
+    options = CompileOptions(precision, asked, accuracy=accuracy, allow_tf32=allow_tf32, fast_math=fast_math, mode=mode,
+                             without=tuple(without))  # fmt: skip
+    program = load_onnx(model, dims=asked)
+    return explain(model, program, (node,) if isinstance(node, str) and node else tuple(node), chosen, options)
+
+
+def explain(
+    model: Any, program: Program, asked: Sequence[str], targets: Sequence[Target], options: CompileOptions
+) -> Explanation:
+    """The same of a program that was read already; `model` is what it was read from, or the program."""
+    check_left_out(targets, options)
+    nodes = nodes_of_model(model, program)
+    chosen = [find_node(nodes, text) for text in asked] or nodes
+    courses = [_Arch.of(program, target, replace(options, strict=False)) for target in targets]
+    begin = Graph(program.main)
+    return Explanation(tuple(_report(node, begin, courses) for node in chosen))
+
+
+def _report(node: ModelNode, begin: Graph, archs: Sequence[_Arch]) -> NodeReport:
+    imported = [instruction_words(p.instruction) for source in node.sources for p in begin.of_node.get(source, ())]
+    told = tuple(arch.report(node) for arch in archs)
+    return NodeReport(node.name, node.op, node.outputs, tuple(imported), told)
+
+
+@dataclass(frozen=True, slots=True)
+class _Arch:
+    """A program on its way through one target."""
+
+    target: Target
+    history: History
+    outline: Outline | None
+
+    @staticmethod
+    def of(program: Program, target: Target, options: CompileOptions) -> _Arch:
+        history = History(program.main, target.phases(options), options.leaves_out("rule"))
+        return _Arch(target, history, target.outline(history.module, options) if target.needs_variant else None)
+
+    def report(self, node: ModelNode) -> ArchReport:
+        arch = self.target.arch
+        if not any(source in self.history.begin.of_node for source in node.sources):
+            return ArchReport(arch, _NO_INSTRUCTION)
+        if self.outline is None:
+            return ArchReport(arch, _REF)
+        course = self.history.course(node.sources)
+        ways = tuple(_way(choice, self.outline.plan) for choice in self.outline.choices if _does(choice, course))
+        return ArchReport(arch, _summary(node, course, ways), course.changes, ways, self.outline.note if ways else "")
+
+
+def _does(choice: Choice, course: Course) -> bool:
+    """Whether an instruction does the work of a node; an `if` or a loop around it does not."""
+    if choice.solution == BLOCKS:
+        return choice.instruction.source in course.carriers
+    return not set(course.carriers).isdisjoint(choice.nodes)
+
+
+def _way(choice: Choice, plan: PlanRecord) -> Way:
+    instruction = choice.instruction
+    inner = instruction.op.modules()
+    ops = [each.op.name for module in inner for each in module.instructions if not isinstance(each.op, Constant)]
+    steps = [step for step in _steps(plan) if _belongs(step, choice)]
+    writes = [number for step in steps for number in _writes(step)]
+    return Way(
+        f"fused {', '.join(ops)}" if instruction.op.name == "fused" else instruction.op.name,
+        choice.nodes,
+        choice.solution,
+        choice.config,
+        choice.solution == HOST,
+        choice.at_load,
+        choice.declined,
+        choice.kernels,
+        tuple(map(step_words, steps)),
+        tuple(buffer_words(plan, number) for number in dict.fromkeys(writes)),
+    )
+
+
+def _steps(plan: PlanRecord) -> Iterator[Step]:
+    for blocks in (*(record.body for record in plan.prepare), plan.body):
+        yield from steps_in(blocks)
+
+
+def _belongs(step: Step, choice: Choice) -> bool:
+    """Whether a step does a part of an instruction."""
+    if isinstance(step, (LaunchStep, CallStep)):
+        return step.entry in choice.kernels and step.source == choice.instruction.source
+    if isinstance(step, EvaluateStep):
+        return choice.solution == HOST and step.source == choice.instruction.source
+    return isinstance(step, CheckStep) and step.source == choice.instruction.source
+
+
+def _writes(step: Step) -> Sequence[int]:
+    if isinstance(step, EvaluateStep):
+        return step.results
+    return step.writes if isinstance(step, (LaunchStep, CallStep)) else ()
+
+
+def _summary(node: ModelNode, course: Course, ways: Sequence[Way]) -> str:
+    """What became of a node in a line."""
+    if not course.carriers:
+        return course.fate
+    if not ways:
+        return "its value is a constant"
+    known = (*node.sources, *course.carriers)
+    told = "; ".join(dict.fromkeys(_way_summary(way, known) for way in ways))
+    return told if course.own else f"in {_listed(course.carriers)}: {told}"
+
+
+def _way_summary(way: Way, known: Collection[str]) -> str:
+    """How an instruction is done, and which nodes beside those that are `known` it stands for."""
+    if way.host:
+        return f"on the host, by numpy: {'; '.join(way.declined)}"
+    if way.solution == NOTHING:
+        return "nothing is done: its result lies where its operand does"
+    others = [name for name in way.nodes if name not in known]
+    return f"{way.solution}{', once at load' if way.at_load else ''}{f', with {_listed(others)}' if others else ''}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = [f"{len(names) - _SHOWN} more"] if len(names) > _SHOWN else []
+    return ", ".join([*names[:_SHOWN], *more])

@@ -1,0 +1,64 @@
+"""`argosy why`: the text for people, and JSON."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import argosy
+from tests.cli.conftest import Call
+
+
+def test_all_nodes(call: Call, model: Path) -> None:
+    told = call("why", model, "--arch", "x86-64-v3,gfx942")
+    assert told.code == 0
+    lines = told.out.splitlines()
+    assert lines[:5] == [
+        "on x86-64-v3",
+        "  node                 op       became",
+        "  mm                   MatMul   tiled dot, with Relu (node 1 → 'r')",
+        "  Relu (node 1 → 'r')  Relu     tiled dot, with mm",
+        "  sm                   Softmax  softmax rows",
+    ]
+    assert lines[5].startswith("on gfx942 (before Triton has its say")
+
+
+def test_one_node(call: Call, model: Path, tmp_path: Path) -> None:
+    told = call("why", model, "--node", "Softmax", "--arch", "x86-64-v3", "-o", tmp_path / "why.txt")
+    assert told.out == ""
+    begin = """\
+sm (Softmax) → y
+  imported as
+    softmax : float32[N, 300]  of r
+  on x86-64-v3: softmax rows
+    pass 4, normalize_attributes (normalise)
+      - softmax : float32[N, 300]  of r
+      + softmax {axis = 1} : float32[N, 300]  of r
+      rule count_axis_from_front
+"""
+    text = (tmp_path / "why.txt").read_text()
+    assert text.startswith(begin)
+    assert "+ softmax {axis = 1} : float32[N, 300]  of r, in one kernel's loops of sm" in text
+    assert "by      softmax rows" in text
+    assert ", output 'y'" in text
+
+
+def test_json_is_that_of_python(call: Call, model: Path) -> None:
+    told = json.loads(call("why", model, "--node", "mm", "--node", "1", "--arch", "gfx942", "--fp16", "--json").out)
+    found = argosy.why(model, ["mm", "1"], targets=["gfx942"], precision="fp16")
+    assert told == json.loads(json.dumps(found.to_json()))
+    assert [node["name"] for node in told["nodes"]] == ["mm", "Relu (node 1 → 'r')"]
+
+
+def test_an_artifact_and_options(call: Call, model: Path, artifact: Path) -> None:
+    assert "mm" in call("why", artifact, "--arch", "x86-64-v3").out
+    answer = call("why", model, "--node", "mm", "--arch", "x86-64-v3", "--without", "pass:fuse_loops")
+    assert "fuse_loops" not in answer.out
+    assert call("why", model, "--without", "pass:fuse_loop").code == 2
+
+
+def test_what_is_wrong_is_told(call: Call, model: Path) -> None:
+    answer = call("why", model, "--node", "softmaxx")
+    assert answer.code == 2
+    assert "did you mean 'Softmax'?" in answer.err
+    assert call("why", model, "--arch", "gfx943").code == 2
