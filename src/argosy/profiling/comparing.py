@@ -15,12 +15,13 @@ from argosy.errors import UsageError
 from argosy.profiling.peers import PEERS, Peer, make_peer
 from argosy.profiling.times import Times
 from argosy.registry import did_you_mean
+from argosy.runtime.gpu.families import EMULATED, GPU_FAMILIES
 from argosy.runtime.session import Session
 
 __all__ = ["Compared", "Rival", "compared", "make_rivals"]
 
 Rival: TypeAlias = Session | Artifact | str | os.PathLike[str]
-"""What may be compared with: an artifact or its path, a session, or an engine with the model, `onnxruntime=m.onnx`."""
+"""What may be compared with: an artifact or its path, a session, or an engine with its file, `onnxruntime=m.onnx`."""
 
 
 _PRECISIONS: Final = ("fp32", "fp16", "bf16")
@@ -47,12 +48,13 @@ def make_rivals(
     open_artifact: Callable[[Artifact | str | os.PathLike[str]], Session],
 ) -> tuple[Peer, ...]:
     """Every rival, ready to run `values`. Raises UsageError for what is not known, and other inputs or outputs."""
-    precision = _precision(session)
+    precision, device = _precision(session), _device(session, values)
     found = []
     for rival in rivals:
-        if isinstance(rival, str) and (rival.partition("=")[0] in (*PEERS, "torch")):
-            outputs = tuple(session.outputs)
-            found.append(make_peer(rival, values, outputs=outputs, threads=session.threads, precision=precision))
+        if isinstance(rival, str) and rival.partition("=")[0] in PEERS:
+            found.append(
+                make_peer(rival, values, session.outputs, threads=session.threads, precision=precision, device=device)
+            )
         else:
             name = os.fspath(rival) if isinstance(rival, (str, os.PathLike)) else ""
             if name and not Path(name).exists():
@@ -80,6 +82,15 @@ def _ours(name: str, other: Session, session: Session, values: Mapping[str, Any]
     return Peer(
         f"{name}: {other.variant}", lambda: other.run(values), lambda: other.run(values, outputs), _precision(other)
     )
+
+
+def _device(session: Session, values: Mapping[str, Any]) -> str:
+    """Where these inputs run, as torch calls it; what is emulated is on the CPU."""
+    variant = session.choice(values).variant
+    if variant is None or variant.family not in GPU_FAMILIES or session.device.startswith(EMULATED):
+        return "cpu"
+    _, _, number = session.device.partition(":")
+    return f"cuda:{number}" if number.isdigit() else "cuda"
 
 
 def _precision(session: Session) -> str:

@@ -1,38 +1,35 @@
-"""Other engines on the CPU, made ready for one set of inputs, to be timed beside ours."""
+"""Other engines, made ready for one set of inputs, to be timed beside ours."""
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 
-from argosy.errors import EnvironmentError_, UsageError
+from argosy.errors import UsageError
+from argosy.ir.types import Type
+from argosy.profiling.peer import Peer, installed, refused
+from argosy.profiling.torch_peer import torch_peer
 
-__all__ = ["PEERS", "Peer", "make_peer", "onnxruntime_peer", "openvino_peer"]
-
-
-@dataclass(frozen=True, slots=True)
-class Peer:
-    """`run` does one inference and hands nothing back; `results` does one and gives the outputs by name."""
-
-    name: str
-    run: Callable[[], object]
-    results: Callable[[], dict[str, Any]]
-    precision: str = "fp32"
+__all__ = ["PEERS", "READ_ONNX", "Peer", "make_peer", "onnxruntime_peer", "openvino_peer"]
 
 
 def onnxruntime_peer(
-    model: str, feeds: Mapping[str, Any], *, threads: int, outputs: Sequence[str] = (), precision: str = "fp32"
+    model: str,
+    feeds: Mapping[str, Any],
+    *,
+    threads: int,
+    outputs: Iterable[str] = (),
+    precision: str = "fp32",
+    device: str = "cpu",
 ) -> Peer:
     """ONNX Runtime: all optimisations, inputs and outputs bound, and no spinning while another engine runs.
 
     Raises EnvironmentError_ where it is not installed or can't load or run the model.
     """
-    del outputs, precision  # it names them itself, and its CPU kernels compute in the types of the model
-    ort = _installed("onnxruntime")
+    del outputs, precision, device  # it names them itself, and its CPU kernels compute in the types of the model
+    ort = installed("onnxruntime")
     options = ort.SessionOptions()
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_ALL
     options.intra_op_num_threads = threads
@@ -48,7 +45,7 @@ def onnxruntime_peer(
             run = lambda: session.run(names, dict(feeds))  # noqa: E731
             run()
     except Exception as error:  # noqa: BLE001 - it raises classes of its own, all told alike
-        raise _refused("ONNX Runtime", error) from None
+        raise refused("ONNX Runtime", error) from None
     return Peer(
         f"onnxruntime {ort.__version__}, CPU",
         run,
@@ -72,14 +69,21 @@ def _bound(ort: Any, session: Any, feeds: Mapping[str, Any], names: Sequence[str
 
 
 def openvino_peer(
-    model: str, feeds: Mapping[str, Any], *, threads: int, outputs: Sequence[str], precision: str = "fp32"
+    model: str,
+    feeds: Mapping[str, Any],
+    *,
+    threads: int,
+    outputs: Iterable[str],
+    precision: str = "fp32",
+    device: str = "cpu",
 ) -> Peer:
     """OpenVINO: latency hint, the precision asked for, one stream; inputs are shared, not copied.
 
     `outputs` are the names of the model's, in order. Raises EnvironmentError_ where it is not installed or can't load
     or run the model.
     """
-    openvino = _installed("openvino")
+    del device
+    openvino = installed("openvino")
     try:
         read = openvino.Core().read_model(model)
         given = {node: feeds[name] for node in read.inputs for name in node.names if name in feeds}
@@ -100,7 +104,7 @@ def openvino_peer(
             request.set_tensor(node.any_name, openvino.Tensor(np.require(value, requirements="C"), shared_memory=True))
         request.infer()
     except Exception as error:  # noqa: BLE001 - it raises classes of its own, all told alike
-        raise _refused("OpenVINO", error) from None
+        raise refused("OpenVINO", error) from None
 
     def results() -> dict[str, Any]:
         request.infer()
@@ -111,35 +115,33 @@ def openvino_peer(
     return Peer(f"openvino {version}, CPU", lambda: request.infer(share_outputs=True), results, precision)
 
 
-PEERS: Final[Mapping[str, Callable[..., Peer]]] = {"onnxruntime": onnxruntime_peer, "openvino": openvino_peer}
+PEERS: Final[Mapping[str, Callable[..., Peer]]] = {
+    "onnxruntime": onnxruntime_peer,
+    "openvino": openvino_peer,
+    "torch": torch_peer,
+}
+READ_ONNX: Final = frozenset({"onnxruntime", "openvino"})
+"""The peers that run the model that is measured; others are given a file of their own."""
 
 
 def make_peer(
-    spec: str, feeds: Mapping[str, Any], outputs: Sequence[str], *, threads: int, precision: str = "fp32"
+    spec: str,
+    feeds: Mapping[str, Any],
+    outputs: Mapping[str, Type],
+    *,
+    threads: int,
+    precision: str = "fp32",
+    device: str = "cpu",
 ) -> Peer:
-    """The engine that `NAME=MODEL` names, on that ONNX model; raises UsageError for one that is not known."""
+    """The engine that `NAME=MODEL` names, on that file; raises UsageError for one that is not known.
+
+    `outputs` are those of the model, by name and in order; `device` is where the session runs: cpu or cuda.
+    """
     name, _, model = spec.partition("=")
-    if name == "torch":
-        raise UsageError("PyTorch reads no ONNX models", hint=f"the peers are {', '.join(PEERS)}")
     if name not in PEERS:
         raise UsageError(f"there is no peer {name!r}", hint=f"the peers are {', '.join(PEERS)}")
     if not model:
-        raise UsageError(f"{name} needs the ONNX model", hint=f"name it: {name}=model.onnx")
+        what = ("the ONNX model", "model.onnx") if name in READ_ONNX else ("what it runs", "model.pt2")
+        raise UsageError(f"{name} needs {what[0]}", hint=f"name it: {name}={what[1]}")
     present = {key: value for key, value in feeds.items() if value is not None}
-    return PEERS[name](model, present, threads=threads, outputs=outputs, precision=precision)
-
-
-def _installed(package: str) -> Any:
-    try:
-        return importlib.import_module(package)
-    except ImportError:
-        raise EnvironmentError_(
-            f"the package {package!r} is not installed", hint=f"install it with: pip install {package}"
-        ) from None
-
-
-def _refused(name: str, error: Exception) -> EnvironmentError_:
-    """An error in a line, without the places in the engine's sources."""
-    lines = [line.strip() for line in str(error).splitlines()]
-    said = " ".join(line for line in lines if line and not line.startswith(("Exception from", "Check '")))
-    return EnvironmentError_(f"{name} can't run the model: {(said or str(error) or type(error).__name__)[:300]}")
+    return PEERS[name](model, present, threads=threads, outputs=outputs, precision=precision, device=device)

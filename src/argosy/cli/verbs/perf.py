@@ -33,8 +33,8 @@ def configure(parser: Parser) -> None:
         action="append",
         default=[],
         metavar="P",
-        help="run an artifact or a peer in turn, and give the ratio of the medians: onnxruntime or openvino, with an"
-        " artifact as onnxruntime=MODEL; may be repeated",
+        help="run an artifact or a peer in turn, and give the ratio of the medians: onnxruntime or openvino (with an"
+        " artifact onnxruntime=MODEL), or torch=FILE, what torch.export or torch.jit saved; may be repeated",
     )
     parser.add_argument(
         "--trace", metavar="FILE", help="write when each instruction ran, for ui.perfetto.dev and chrome://tracing"
@@ -89,7 +89,7 @@ def measure(arguments: argparse.Namespace, console: Console) -> int:
 
 
 def _rival(spec: str, file: str) -> str:
-    """What to compare with; a peer that names no model gets the one that is measured."""
-    from argosy.profiling.peers import PEERS
+    """What to compare with; a peer that reads ONNX models and names none gets the one that is measured."""
+    from argosy.profiling.peers import READ_ONNX
 
-    return f"{spec}={file}" if spec in PEERS and kind_of(file) == "model" else spec
+    return f"{spec}={file}" if spec in READ_ONNX and kind_of(file) == "model" else spec
