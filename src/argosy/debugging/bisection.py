@@ -18,7 +18,7 @@ from argosy.errors import UsageError
 from argosy.ir.program import Program
 from argosy.runtime.session import Session
 from argosy.verification.code import Code
-from argosy.verification.cutting import Cut, Truth, cut
+from argosy.verification.cutting import Cut, Truth
 from argosy.verification.measure import measure
 from argosy.verification.report import Difference, difference_lines, plain
 from argosy.verification.tolerance import Tolerance
@@ -102,7 +102,7 @@ def bisect(
     bound = load_onnx(program, dims=dict(record.dims)) if record.dims else program
     truth = Truth.of(bound.main, [inputs[name] for name in bound.main.parameter_names])
     symptom = symptom_of(lambda: session.run(inputs), truth.results, allowed)
-    return _Search(code, symptom).run(session.variant, truth) if symptom.kind else Bisection(session.variant)
+    return _Search(code, symptom).run(session.variant, truth, inputs) if symptom.kind else Bisection(session.variant)
 
 
 class _Search:
@@ -112,11 +112,11 @@ class _Search:
         self._code = code
         self._symptom = symptom
 
-    def run(self, variant: str, truth: Truth) -> Bisection:
+    def run(self, variant: str, truth: Truth, inputs: Mapping[str, Any]) -> Bisection:
         """What is wrong first, and what is to blame."""
         code, symptom = self._code, self._symptom
-        whole = cut(truth, truth.steps)
-        if whole is None or not self._is_wrong(whole):
+        whole = Cut(Program(truth.module), dict(inputs), truth.results, tuple(truth.steps))
+        if not self._is_wrong(whole):
             told = "compiled again, its program gives right code: argosy recompile makes the artifact again"
             return Bisection(variant, blame=Blame("artifact", variant, variant, told), compiles=code.compiles)
         by_passes = symptom.is_numbers and self._passes_wrong(whole)

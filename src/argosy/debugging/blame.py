@@ -8,7 +8,7 @@ solutions are left out one by one until it is right, so that whoever has the fau
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from argosy.debugging.search import first_wrong
@@ -114,11 +114,14 @@ def blame_code(part: Cut, code: Code, symptom: Symptom) -> Blame:
     if helps("stage:cache"):
         why = f"compiled anew, without the kernels of before, it is right{told}: argosy cache clear removes them"
         return Blame("stage", "cache", where, why, ("stage:cache",))
-    if helps(threads=1):
-        return Blame("stage", "threads", where, f"on one thread it is right{told}")
+    alone = helps(threads=1)
     for stage in STAGES:
         if stage != "cache" and helps(f"stage:{stage}"):
             return Blame("stage", stage, where, f"without that stage it is right{told}", (f"stage:{stage}",))
+    if alone:
+        found = _blame_solutions(part, code, helps, choice) if choice else None
+        why = f"on one thread it is right{told}: its threads get in each other's way"
+        return replace(found, why=why) if found and found.kind == "solution" else Blame("stage", "threads", where, why)
     if choice is None:
         return Blame("code", "unknown", where, "its code is wrong as a whole, and right instruction by instruction")
     return _blame_solutions(part, code, helps, choice)

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
+from typing import Final
 
 from argosy.ir.module import Instruction
 from argosy.verification.cutting import Cut, Truth, cut
 
 __all__ = ["first_wrong"]
 
-_FEW = 8
-"""Instructions of which each is left out once, in the end."""
+_TRIALS: Final = 40
+"""How often something is left out of the part that was found, at most."""
 
 
 def first_wrong(truth: Truth, is_wrong: Callable[[Cut], bool]) -> Cut | None:
@@ -38,13 +39,12 @@ def first_wrong(truth: Truth, is_wrong: Callable[[Cut], bool]) -> Cut | None:
             right = middle
         else:
             found, end = part, middle
-    # What goes wrong together may lie side by side: two values that are merged, say.
-    for before in (_ancestors(steps[:end]), steps[:end]):
-        for size in _sizes(len(before)):
-            part = wrong(before[-size:])
-            if part is not None:
-                return _thinned(part, wrong)
-    return found
+    before = _ancestors(steps[:end])
+    for size in _sizes(len(before)):
+        part = wrong(before[-size:])
+        if part is not None:
+            return _thinned(part, wrong)
+    return _thinned(found, wrong)
 
 
 def _sizes(count: int) -> list[int]:
@@ -63,10 +63,21 @@ def _ancestors(steps: Sequence[Instruction]) -> list[Instruction]:
 
 
 def _thinned(part: Cut, wrong: Callable[[Sequence[Instruction]], Cut | None]) -> Cut:
-    """The part without instructions that it is wrong without; the last one stays."""
-    if len(part.instructions) > _FEW:
-        return part
-    for step in part.instructions[:-1]:
-        less = wrong([other for other in part.instructions if other is not step])
-        part = less or part
+    """The part without what it is wrong without: halves first, then quarters, down to single instructions.
+
+    The last one stays. Source: the minimising delta debugging of Zeller and Hildebrandt, IEEE TSE 28(2), 2002, 3.2.
+    """
+    trials, size = 0, len(part.instructions) // 2
+    while size and trials < _TRIALS:
+        begin = 0
+        while begin < len(part.instructions) - 1 and trials < _TRIALS:
+            steps = part.instructions
+            gone = set(steps[begin : min(begin + size, len(steps) - 1)])
+            less = wrong([step for step in steps if step not in gone])
+            trials += 1
+            if less is None:
+                begin += size
+            else:
+                part = less
+        size //= 2
     return part

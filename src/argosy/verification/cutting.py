@@ -131,7 +131,7 @@ class _Cutter(Rebuild):
             wanted.setdefault(value.instruction, []).append(value)
         taken: set[str] = set()
         done: set[Instruction] = set()
-        for step in self._chosen:
+        for step in self._in_order():
             for operand in step.operands:
                 if operand is not None and operand.instruction not in done:
                     brought = self._bring(operand)
@@ -148,6 +148,14 @@ class _Cutter(Rebuild):
             return None
         self._define_symbols(outputs)
         return Cut(Program(self.tape.module(outputs)), self._inputs, expected, tuple(self._chosen))
+
+    def _in_order(self) -> Sequence[Instruction]:
+        """The chosen instructions with the constants that they read, each in its old place; apart, without those."""
+        if self._apart:
+            return self._chosen
+        wanted = set(self._chosen)
+        wanted.update(v.instruction for step in self._chosen for v in step.operands if v is not None and v.constant)
+        return [step for step in self._truth.module.instructions if step in wanted]
 
     def _bring(self, value: Value) -> Value:
         """A value from outside: a constant, sizes that follow from others, or an input."""
