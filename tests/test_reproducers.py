@@ -6,7 +6,7 @@ import dataclasses
 import json
 import os
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -35,7 +35,7 @@ from argosy.targets.cpu import target as cpu_target
 from argosy.targets.cpu.solutions.dot import TiledDot
 from argosy.targets.gpu import variant as gpu_variant
 from argosy.targets.gpu.solution import SOLUTIONS as GPU_SOLUTIONS
-from argosy.toolchains.triton import Refused
+from argosy.toolchains.triton import CompiledKernel, Refused, TritonSource
 from argosy.toolchains.zig import Source
 from tests.cli import models
 
@@ -82,6 +82,15 @@ def in_triton(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(gpu_variant, "compile_kernels", lambda sources, *_, **__: [Refused("planted")] * len(sources))
 
 
+def in_a_triton_process(patch: pytest.MonkeyPatch) -> None:
+    real = gpu_variant.compile_kernels
+
+    def broken(sources: Sequence[TritonSource], *given: Any, **options: Any) -> list[CompiledKernel | Refused]:
+        return real([dataclasses.replace(each, text="planted +") for each in sources], *given, **options)
+
+    patch.setattr(gpu_variant, "compile_kernels", broken)
+
+
 def in_a_thread(patch: pytest.MonkeyPatch) -> None:
     for _, solution in GPU_SOLUTIONS.walk():
         patch.setattr(solution, "applies", boom)
@@ -93,6 +102,7 @@ CASES: dict[Callable[[pytest.MonkeyPatch], None], tuple[str, str, str, int]] = {
     in_a_solution: (CPU, "compile", "Relu (node 1 → 'r'): ZeroDivisionError: planted", 70),
     in_c: (CPU, "zig", "planted: the C compiler refused it: kernels.c:1:22: error: ", 4),
     in_triton: (GPU, "triton", "mm: no kernel can do this node: ", 4),
+    in_a_triton_process: (GPU, "triton", "mm: no kernel can do this node: ", 4),
     in_a_thread: (GPU, "compile", "mm: ZeroDivisionError: planted", 70),
 }
 EVIDENCE = {
@@ -133,11 +143,12 @@ def test_a_failure_of_each_part_is_seen_again(
     files = {path.name for path in folder.iterdir()}
     assert {"README.txt", "program.txt", "program.npz", "options.json", "versions.json", "error.txt"} <= files
     if stage == "triton":
-        assert all("# gfx942: planted\n" in path.read_text() for path in folder.glob("*.py"))
-        assert list(folder.glob("*.py"))
+        reasons = {path.read_text().splitlines()[0] for path in folder.glob("*.py")}
+        assert reasons
+        assert all(line.startswith("# gfx942: ") and ("planted" in line or "SyntaxError" in line) for line in reasons)
     elif stage in EVIDENCE:
         assert EVIDENCE[stage] in files
-    assert "planted" in (folder / "error.txt").read_text()
+    assert told.split(": ")[-1] in (folder / "error.txt").read_text()
     assert "Traceback" in (folder / "error.txt").read_text()
     assert json.loads((folder / "options.json").read_text())["options"]["precision"] == "fp16"
     assert json.loads((folder / "versions.json").read_text())["numpy"] == np.__version__

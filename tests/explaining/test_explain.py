@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import onnx
 import onnx.parser
@@ -12,6 +15,8 @@ import argosy
 from argosy.artifact.plan import CallStep, steps_in
 from argosy.errors import UsageError
 from argosy.explaining import ArchReport, NodeReport
+from argosy.targets.gpu import variant
+from argosy.toolchains.triton import CompiledKernel, Refused, TritonSource
 from benchmarks.models import catalog
 from benchmarks.models.family import serialize
 
@@ -112,6 +117,25 @@ def test_the_way_it_is_done_is_that_of_the_compiled_plan() -> None:
     assert {kernel for way in ways for kernel in way.kernels} >= told
     sources = {step.source for step in steps}
     assert all(any(source in way.nodes for way in ways) for source in sources)
+
+
+def test_what_triton_refuses_is_told_where_kernels_are_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = '<ir_version: 10, opset_import: ["" : 21]> g (float[64, 64] x) => (float[64, 64] y) { y = MatMul(x, x) }'
+    model = onnx.parser.parse_model(text).SerializeToString()
+    (way,) = asked(model, "y", arch="gfx942")[1].ways
+    real = variant.compile_kernels
+
+    def but_one(sources: Sequence[TritonSource], *given: Any, **options: Any) -> list[CompiledKernel | Refused]:
+        """One kernel has a text that is no Triton."""
+        bad = [replace(each, text="x +") if each.entry == way.kernels[-1] else each for each in sources]
+        return real(bad, *given, **options)
+
+    monkeypatch.setattr(variant, "compile_kernels", but_one)
+    told = argosy.why(model, "y", targets=["gfx942"], toolchains=True).nodes[0].archs[0]
+    (other,) = told.ways
+    assert other.kernels != way.kernels
+    assert any(line.startswith(f"{way.solution}: ") and "SyntaxError" in line for line in other.declined)
+    assert not told.note
 
 
 def test_weights_are_done_at_load() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,7 +18,8 @@ from argosy.explaining.words import buffer_words, instruction_words, step_words
 from argosy.ir.module import Constant
 from argosy.ir.program import Program
 from argosy.options import CompileOptions, Dimensions, DimValue
-from argosy.targets.base import Outline, Target
+from argosy.reproducers import compile_case, leaving_reproducer
+from argosy.targets.base import Outline, Target, Workshop
 from argosy.targets.left_out import check_left_out
 from argosy.targets.lowering.choices import BLOCKS, HOST, NOTHING, Choice
 
@@ -41,30 +43,40 @@ def why(
     fast_math: bool = False,
     mode: str = "balanced",
     without: Sequence[str] = (),
+    toolchains: bool = False,
 ) -> Explanation:
     """What became of nodes of a model on each target: how they were imported, what passes did, which kernels run them.
 
     `node` is a name, an output, an op that only one node has, or a number; several of them; or all nodes where it is
-    empty. The rest is as for `compile`; nothing is compiled. Raises ModelError, and UsageError for an unknown node.
+    empty. The rest is as for `compile`. Kernels are compiled only with `toolchains`: what these refuse is known then.
+    Raises ModelError, and UsageError for an unknown node.
     """
     chosen = resolve_targets(targets)
     asked = Dimensions.of(dims)
     options = CompileOptions(precision, asked, accuracy=accuracy, allow_tf32=allow_tf32, fast_math=fast_math, mode=mode,
                              without=tuple(without))  # fmt: skip
     program = load_onnx(model, dims=asked)
-    return explain(model, program, (node,) if isinstance(node, str) and node else tuple(node), chosen, options)
+    names = (node,) if isinstance(node, str) and node else tuple(node)
+    return explain(model, program, names, chosen, options, toolchains=toolchains)
 
 
 def explain(
-    model: Any, program: Program, asked: Sequence[str], targets: Sequence[Target], options: CompileOptions
+    model: Any,
+    program: Program,
+    asked: Sequence[str],
+    targets: Sequence[Target],
+    options: CompileOptions,
+    *,
+    toolchains: bool = False,
 ) -> Explanation:
     """The same of a program that was read already; `model` is what it was read from, or the program."""
     check_left_out(targets, options)
     nodes = nodes_of_model(model, program)
     chosen = [find_node(nodes, text) for text in asked] or nodes
-    courses = [_Arch.of(program, target, replace(options, strict=False)) for target in targets]
+    plain = replace(options, strict=False)  # a host step is told, not refused
+    archs = [_Arch.of(program, target, plain, toolchains=toolchains) for target in targets]
     begin = Graph(program.main)
-    return Explanation(tuple(_report(node, begin, courses) for node in chosen))
+    return Explanation(tuple(_report(node, begin, archs) for node in chosen))
 
 
 def _report(node: ModelNode, begin: Graph, archs: Sequence[_Arch]) -> NodeReport:
@@ -82,9 +94,16 @@ class _Arch:
     outline: Outline | None
 
     @staticmethod
-    def of(program: Program, target: Target, options: CompileOptions) -> _Arch:
-        history = History(program.main, target.phases(options), options.leaves_out("rule"))
-        return _Arch(target, history, target.outline(history.module, options) if target.needs_variant else None)
+    def of(program: Program, target: Target, options: CompileOptions, *, toolchains: bool) -> _Arch:
+        with leaving_reproducer(partial(compile_case, program, (target,), options)):
+            history = History(program.main, target.phases(options), options.leaves_out("rule"))
+            if not target.needs_variant:
+                return _Arch(target, history, None)
+            if not toolchains:
+                return _Arch(target, history, target.outline(history.module, options))
+            with Workshop(options.jobs) as workshop:
+                lowered = target.lower(history.module, options, workshop)
+            return _Arch(target, history, Outline(lowered.variant.plan, lowered.choices))
 
     def report(self, node: ModelNode) -> ArchReport:
         arch = self.target.arch

@@ -32,6 +32,9 @@ def configure(parser: Parser) -> None:
         metavar="N",
         help="a node by name, output, number, or an op that it alone has; may be repeated (default: a line for each)",
     )
+    parser.add_argument(
+        "--toolchains", action="store_true", help="compile the kernels too, so that what a toolchain refuses is known"
+    )
     add_output_option(parser, "the answer")
     add_model_options(parser)
     add_compile_options(parser)
@@ -59,7 +62,7 @@ def tell_why(arguments: argparse.Namespace, console: Console) -> int:
     program = program_of(arguments.file, arguments, console)
     model = arguments.file if kind_of(arguments.file) == "model" else program
     with progress(console, f"looking at {arguments.file}"):
-        found = explain(model, program, arguments.node, chosen, options)
+        found = explain(model, program, arguments.node, chosen, options, toolchains=arguments.toolchains)
     if arguments.json:
         emit(json.dumps(found.to_json(), indent=2, ensure_ascii=False), arguments.output, console)
         return 0
