@@ -12,6 +12,7 @@ from argosy.comparison import is_quantised
 from argosy.compiler import load_onnx
 from argosy.debugging.blame import Blame, blame_code, blame_passes, evaluated
 from argosy.debugging.bodies import inside
+from argosy.debugging.imported import first_misread
 from argosy.debugging.search import first_wrong
 from argosy.debugging.symptom import Symptom, symptom_of
 from argosy.errors import UsageError
@@ -86,23 +87,33 @@ def bisect(
     device: str | None = None,
     exact: bool = False,
     tolerance: Tolerance | None = None,
+    model: Any = None,
 ) -> Bisection:
     """Find what is wrong with the code that `artifact` has for this machine and these inputs.
 
     The nodes come first: by halving the graph, on the values of ref, each trial compiled as the artifact was. Then the
-    part of the compiler: a pass and its rule, a stage, a solution. `tolerance` is by default the project's rule.
+    part of the compiler: a pass and its rule, a stage, a solution. `tolerance` is by default the project's rule. With
+    the ONNX `model` (a path, bytes or a ModelProto) ref itself is compared with ONNX Runtime, node by node, before.
     """
     session = Session(artifact, device=device, exact=exact, checked=True)
     choice = session.choice(inputs)
     record = choice.variant
-    if record is None:
-        raise UsageError("ref is what code is compared with: there is nothing to look for", hint="name a device")
-    code = Code.of(record, device)
+    if record is None and model is None:
+        raise UsageError(
+            "ref is what code is compared with: there is nothing to look for",
+            hint="name a device, or give the ONNX model to compare ref with ONNX Runtime",
+        )
     allowed = tolerance or Tolerance(quantised=is_quantised(program), precision=precision_of(choice))
-    bound = load_onnx(program, dims=dict(record.dims)) if record.dims else program
+    bound = load_onnx(program, dims=dict(record.dims)) if record is not None and record.dims else program
     truth = Truth.of(bound.main, [inputs[name] for name in bound.main.parameter_names])
+    misread = None if model is None else first_misread(model, truth, inputs, allowed)
+    if misread is not None:
+        nodes, ops = (misread.blame.where,), (misread.instruction.op.name,)
+        return Bisection(session.variant, nodes, ops, misread.differences, blame=misread.blame)
     symptom = symptom_of(lambda: session.run(inputs), truth.results, allowed)
-    return _Search(code, symptom).run(session.variant, truth, inputs) if symptom.kind else Bisection(session.variant)
+    if record is None or not symptom.kind:
+        return Bisection(session.variant)
+    return _Search(Code.of(record, device), symptom).run(session.variant, truth, inputs)
 
 
 class _Search:

@@ -129,6 +129,7 @@ def _bisected(
         device=arguments.device,
         exact=arguments.exact,
         tolerance=tolerance(arguments),
+        model=arguments.file if arguments.against == "onnxruntime" else None,
     )
 
 
