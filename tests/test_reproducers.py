@@ -35,7 +35,7 @@ from argosy.targets.cpu import target as cpu_target
 from argosy.targets.cpu.solutions.dot import TiledDot
 from argosy.targets.gpu import variant as gpu_variant
 from argosy.targets.gpu.solution import SOLUTIONS as GPU_SOLUTIONS
-from argosy.toolchains.triton import CompiledKernel, Refused, TritonSource
+from argosy.toolchains.triton import CompiledKernel, Refused, TritonSource, compile_kernels
 from argosy.toolchains.zig import Source
 from tests.cli import models
 
@@ -83,10 +83,8 @@ def in_triton(patch: pytest.MonkeyPatch) -> None:
 
 
 def in_a_triton_process(patch: pytest.MonkeyPatch) -> None:
-    real = gpu_variant.compile_kernels
-
     def broken(sources: Sequence[TritonSource], *given: Any, **options: Any) -> list[CompiledKernel | Refused]:
-        return real([dataclasses.replace(each, text="planted +") for each in sources], *given, **options)
+        return compile_kernels([dataclasses.replace(each, text="planted +") for each in sources], *given, **options)
 
     patch.setattr(gpu_variant, "compile_kernels", broken)
 

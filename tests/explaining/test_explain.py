@@ -15,8 +15,7 @@ import argosy
 from argosy.artifact.plan import CallStep, steps_in
 from argosy.errors import UsageError
 from argosy.explaining import ArchReport, NodeReport
-from argosy.targets.gpu import variant
-from argosy.toolchains.triton import CompiledKernel, Refused, TritonSource
+from argosy.toolchains.triton import CompiledKernel, Refused, TritonSource, compile_kernels
 from benchmarks.models import catalog
 from benchmarks.models.family import serialize
 
@@ -123,14 +122,13 @@ def test_what_triton_refuses_is_told_where_kernels_are_compiled(monkeypatch: pyt
     text = '<ir_version: 10, opset_import: ["" : 21]> g (float[64, 64] x) => (float[64, 64] y) { y = MatMul(x, x) }'
     model = onnx.parser.parse_model(text).SerializeToString()
     (way,) = asked(model, "y", arch="gfx942")[1].ways
-    real = variant.compile_kernels
 
     def but_one(sources: Sequence[TritonSource], *given: Any, **options: Any) -> list[CompiledKernel | Refused]:
         """One kernel has a text that is no Triton."""
         bad = [replace(each, text="x +") if each.entry == way.kernels[-1] else each for each in sources]
-        return real(bad, *given, **options)
+        return compile_kernels(bad, *given, **options)
 
-    monkeypatch.setattr(variant, "compile_kernels", but_one)
+    monkeypatch.setattr("argosy.targets.gpu.variant.compile_kernels", but_one)
     told = argosy.why(model, "y", targets=["gfx942"], toolchains=True).nodes[0].archs[0]
     (other,) = told.ways
     assert other.kernels != way.kernels

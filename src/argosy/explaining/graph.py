@@ -4,18 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Literal
 
 from argosy.ir.module import Constant, Instruction, Module, Parameter, Value
 from argosy.ops.fused import Fused
 
-__all__ = ["NOTHING", "UNREAD", "Fate", "Graph", "Placed", "fates"]
-
-CONSTANT: Final = "constant"
-NOTHING: Final = "nothing"
-SAME: Final = "same"
-PART: Final = "part"
-UNREAD: Final = "unread"
+__all__ = ["Fate", "Graph", "Placed", "fates"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +28,7 @@ class Fate:
     node, of which it is a part now · unread: none, for nothing reads it any more.
     """
 
-    kind: str
+    kind: Literal["constant", "nothing", "same", "part", "unread"]
     node: str = ""
 
     def __str__(self) -> str:
@@ -75,7 +69,7 @@ def fates(before: Graph, after: Graph, node: str) -> list[Fate]:
     """What has taken the place of a node's instructions, for those that read them before."""
     found: dict[Fate, None] = {}
     _collect(before, after, node, found, {node})
-    return list(found) or [Fate(UNREAD)]
+    return list(found) or [Fate("unread")]
 
 
 def _collect(before: Graph, after: Graph, node: str, found: dict[Fate, None], seen: set[str]) -> None:
@@ -83,8 +77,8 @@ def _collect(before: Graph, after: Graph, node: str, found: dict[Fate, None], se
 
     def add(value: Value | None, reader: str) -> None:
         fate = _taken(value, reader, read)
-        if fate.kind in (NOTHING, SAME) and _work(before, fate.node) != _work(after, fate.node):
-            fate = Fate(PART, fate.node)  # that does more now, as a product does with other weights
+        if fate.kind in ("nothing", "same") and _work(before, fate.node) != _work(after, fate.node):
+            fate = Fate("part", fate.node)  # that does more now, as a product does with other weights
         found.setdefault(fate)
 
     for placed in before.of_node[node]:
@@ -97,7 +91,7 @@ def _collect(before: Graph, after: Graph, node: str, found: dict[Fate, None], se
             if name in after.of_node:
                 kept = _same_reader(reader, after.of_node[name])
                 if kept is None:
-                    found.setdefault(Fate(PART, name))
+                    found.setdefault(Fate("part", name))
                 else:
                     add(kept.operands[place], name)
             elif name not in seen:
@@ -138,13 +132,13 @@ def _same_reader(reader: Instruction, now: Collection[Placed]) -> Instruction | 
 def _taken(value: Value | None, reader: str, read: Collection[str]) -> Fate:
     """The fate of a node for which `reader` reads `value` now; `read` is what the node read itself."""
     if value is None:
-        return Fate(PART, reader)
+        return Fate("part", reader)
     if isinstance(value.instruction.op, Constant):
-        return Fate(CONSTANT)
+        return Fate("constant")
     origin = _origin(value)
     if origin in read:
-        return Fate(NOTHING, origin)
-    return Fate(PART, reader) if origin == reader else Fate(SAME, origin)
+        return Fate("nothing", origin)
+    return Fate("part", reader) if origin == reader else Fate("same", origin)
 
 
 def _origin(value: Value | None) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from argosy.explaining.graph import NOTHING, UNREAD, Fate, Graph, Placed, fates
+from argosy.explaining.graph import Fate, Graph, Placed, fates
 from argosy.explaining.report import Change
 from argosy.explaining.words import instruction_words, op_words
 from argosy.ir.module import Instruction, Module
@@ -50,8 +50,7 @@ class History:
         self._fired = 0
         self._declined = 0
         self.begin = self._graph = Graph(module)
-        context = PassContext.of(module)
-        context = PassContext(context.namer, self._trace)
+        context = PassContext.of(module, self._trace)
         self.module = PassManager(tuple(phases), observers=(self._note,)).run(module, context)
 
     def _note(self, stage: Stage) -> None:
@@ -75,7 +74,7 @@ class History:
             if step.before is not graph:  # what nothing reads goes before the first pass
                 for name in _gone(carriers, step.before):
                     del carriers[name], own[name]
-                    ends.setdefault(str(Fate(UNREAD)))
+                    ends.setdefault(str(Fate("unread")))
             graph = step.after
             met = {name: fates(step.before, graph, name) for name in _gone(carriers, graph)}
             told = {
@@ -90,7 +89,7 @@ class History:
                 del carriers[name]
                 own.pop(name, None)
             for fate, words in told.items():
-                if fate.kind != NOTHING and fate.node in graph.of_node:
+                if fate.kind != "nothing" and fate.node in graph.of_node:
                     carriers.setdefault(fate.node)
                 else:
                     ends.setdefault(words)
