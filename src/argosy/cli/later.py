@@ -18,5 +18,4 @@ LATER_VERBS: Final = (
 LATER: Final[tuple[Spelling, ...]] = (
     refused("--tune", ("compile",), "this version does not tune"),
     refused("--db", ("compile",), "this version has no tuning database"),
-    refused("--ranges", ("perf",), "this version marks no ranges for profilers"),
 )

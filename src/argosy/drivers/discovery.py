@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import importlib.util
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from ctypes import c_size_t
 from dataclasses import dataclass
 from functools import lru_cache
@@ -16,7 +16,7 @@ from argosy.drivers.api import ARCH_BYTES, ARCH_PLACE, ATTRIBUTES, PROPERTIES_BY
 from argosy.drivers.topology import kfd_nodes
 from argosy.options import rocm_folder
 
-__all__ = ["DeviceInfo", "Driver", "devices", "driver", "driver_words"]
+__all__ = ["DeviceInfo", "Driver", "devices", "driver", "driver_words", "rocm_folders"]
 
 _LIBRARIES: Final = {
     "cuda": ("libcuda.so.1", "nvcuda.dll"),
@@ -108,13 +108,24 @@ def _candidates(kind: str) -> Iterator[str]:
             except OSError:
                 continue
             yield name
-    if kind == "hip":
-        yield from (str(path) for folder in (rocm_folder(), _ROCM) if folder for path in _libraries_in(folder))
+    is_hip = kind == "hip"
+    yield from (str(path) for folder in (_rocm() if is_hip else ()) for path in _libraries_in(folder))
     yield from names
-    if kind == "hip":
-        wheel = importlib.util.find_spec(_ROCM_WHEEL)
-        for folder in (wheel.submodule_search_locations or ()) if wheel else ():
-            yield from map(str, _libraries_in(folder))
+    yield from (str(path) for folder in (_rocm_wheel() if is_hip else ()) for path in _libraries_in(folder))
+
+
+def rocm_folders() -> Sequence[str]:
+    """Where ROCm may be: `ROCM_PATH`, its usual place, AMD's wheel."""
+    return [*_rocm(), *_rocm_wheel()]
+
+
+def _rocm() -> Sequence[str]:
+    return [folder for folder in (rocm_folder(), _ROCM) if folder]
+
+
+def _rocm_wheel() -> Sequence[str]:
+    wheel = importlib.util.find_spec(_ROCM_WHEEL)
+    return (wheel.submodule_search_locations or ()) if wheel else ()
 
 
 def _libraries_in(folder: str) -> list[Path]:

@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["InstructionTime", "OpTime", "ShapeTime", "by_op", "by_shape"]
+from argosy.ir.formula import Formula
+from argosy.ir.module import Instruction
+from argosy.runtime.nodes import KernelCall
+
+__all__ = ["InstructionTime", "OpTime", "ShapeTime", "by_op", "by_shape", "node_of", "op_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +71,21 @@ class ShapeTime:
     count: int
     seconds: float
     share: float
+
+
+def node_of(instruction: Instruction) -> str:
+    """The node of the model that an instruction is for, or a name of what it gives."""
+    return instruction.source or next(filter(None, instruction.names), "")
+
+
+def op_of(instruction: Instruction) -> str:
+    """The op; a formula of one primitive is called by that too, a kernel by what it does."""
+    if isinstance(instruction.op, KernelCall):
+        return instruction.op.family
+    formula = getattr(instruction.op, "formula", None)
+    if isinstance(formula, Formula) and formula.primitive:
+        return f"{instruction.op.name} {formula.primitive}"
+    return instruction.op.name
 
 
 def by_op(instructions: Sequence[InstructionTime]) -> tuple[OpTime, ...]:

@@ -16,7 +16,6 @@ from argosy.artifact.manifest import VariantRecord
 from argosy.errors import UsageError
 from argosy.inputs import InputRequest, make_inputs
 from argosy.ir.dim import DimLike, substitute
-from argosy.ir.formula import Formula
 from argosy.ir.interpreter import bind_symbols
 from argosy.ir.module import Instruction
 from argosy.ir.op import Env
@@ -25,9 +24,10 @@ from argosy.ir.types import TensorType, Type
 from argosy.options import Dimensions, DimValue
 from argosy.profiling.comparing import Rival, compared, make_rivals
 from argosy.profiling.footprint import footprint, peak_memory
-from argosy.profiling.instructions import InstructionTime, by_op, by_shape
+from argosy.profiling.instructions import InstructionTime, by_op, by_shape, node_of, op_of
 from argosy.profiling.launches import by_device, device_times
 from argosy.profiling.outside import Outside
+from argosy.profiling.ranges import Ranges, range_library
 from argosy.profiling.report import Report
 from argosy.profiling.roofline import Roofline, roofline_of
 from argosy.profiling.spans import Span
@@ -58,6 +58,7 @@ def perf(
     device: str | None = None,
     exact: bool = False,
     compare: Sequence[Rival] = (),
+    ranges: bool = False,
     clock: Clock = time.perf_counter,
 ) -> Report:
     """Measure a session, or an artifact on this machine, on one set of inputs.
@@ -65,7 +66,8 @@ def perf(
     `inputs` are arrays by name or a request; what is missing is generated, with sizes from `dims`. Without `iterations`
     there are 100 runs, fewer where they would take over ten seconds. `clock` gives seconds: on a busy machine, with one
     thread, `time.process_time` counts what the process itself used. Others in `compare` (see `Rival`) run the
-    same inputs in turn with the session.
+    same inputs in turn with the session. With `ranges`, profilers see each instruction under the name of its node, by
+    NVTX or roctx: runs then go step by step, and take longer.
     """
     if iterations is not None and iterations < 1:
         raise UsageError(f"iterations is {iterations}, expected at least 1")
@@ -75,9 +77,17 @@ def perf(
     held = None if session.artifact.is_slim else session.artifact.program
     made = make_inputs(session.inputs, request, Dimensions.of(dims), given=given, program=held)
     with made.explaining():
-        first = _timed(lambda: session.run(made.values), clock)
+        variant = session.choice(made.values)
+    library = range_library(variant.variant.family if variant.variant else "") if ranges else None
+    marks = Ranges(library) if library else None
+
+    def run() -> object:
+        return marks.run(session, made.values) if marks else session.run(made.values)
+
+    with made.explaining():
+        first = _timed(run, clock)
     rivals = make_rivals(compare, session, made.values, lambda artifact: Session(artifact, device=device, exact=exact))
-    contenders = [lambda: session.run(made.values), *(rival.run for rival in rivals)]
+    contenders = [run, *(rival.run for rival in rivals)]
     for _ in range(warmup):
         for contender in contenders:
             contender()
@@ -88,12 +98,11 @@ def perf(
     seen = watch(session, made.values, observed, clock)
     watched = seen.runs
     sizes = _sizes(session, made.values)
-    variant = session.choice(made.values)
     emulated = session.device.startswith("emulated")  # by that clock, no device has a peak
     roofline = None if emulated else roofline_of(variant.variant)
     works = _works(watched, sizes, session.artifact, variant.variant)
     instructions = _instructions(watched, sizes, works, roofline)
-    launched = device_times(session, variant.variant, made.values)
+    launched = device_times(session, variant.variant, made.values) if marks is None else None
     if launched is not None:
         instructions = by_device(instructions, launched)
     total = _total(works)
@@ -120,6 +129,7 @@ def perf(
         peak_memory=peak,
         device_seconds=launched.seconds if launched is not None else None,
         outside=outside,
+        ranges=library.name if library else "",
         compared=beside,
         spans=_spans(watched, sizes),
     )
@@ -208,8 +218,8 @@ def _instructions(
     whole = sum(medians.values()) or 1.0
     return tuple(
         InstructionTime(
-            _node(instruction),
-            _op_name(instruction),
+            node_of(instruction),
+            op_of(instruction),
             _told_types((None if value is None else value.type for value in instruction.operands), sizes),
             _told_types(instruction.types, sizes),
             seconds,
@@ -239,8 +249,8 @@ def _spans(watched: Sequence[Sequence[Execution]], sizes: Mapping[str, int]) -> 
     start = next((run[0][1] for run in watched if run), 0.0)
     return tuple(
         Span(
-            _node(instruction),
-            _op_name(instruction),
+            node_of(instruction),
+            op_of(instruction),
             _told_types(instruction.types, sizes),
             number,
             begin - start,
@@ -249,10 +259,6 @@ def _spans(watched: Sequence[Sequence[Execution]], sizes: Mapping[str, int]) -> 
         for number, run in enumerate(watched)
         for instruction, begin, end in run
     )
-
-
-def _node(instruction: Instruction) -> str:
-    return instruction.source or next(filter(None, instruction.names), "")
 
 
 def _told_types(kinds: Iterable[Type | None], sizes: Mapping[str, int]) -> str:
@@ -264,16 +270,6 @@ def _bound(kind: Type, sizes: Mapping[str, int]) -> Type:
     if not isinstance(kind, TensorType) or kind.dims is None:
         return kind
     return TensorType(kind.dtype, tuple(substitute(dim, sizes) for dim in kind.dims))
-
-
-def _op_name(instruction: Instruction) -> str:
-    """The op; a formula of one primitive is called by that too, a kernel by what it does."""
-    if isinstance(instruction.op, KernelCall):
-        return instruction.op.family
-    formula = getattr(instruction.op, "formula", None)
-    if isinstance(formula, Formula) and formula.primitive:
-        return f"{instruction.op.name} {formula.primitive}"
-    return instruction.op.name
 
 
 def _told(value: Any) -> str:

@@ -52,6 +52,8 @@ class Report:
     """Launches of a run on a GPU as one graph, by its clock, without copies; then instructions are timed by it too."""
     outside: Outside | None = None
     """What the median run takes beside its kernels; None on `ref`, which has none."""
+    ranges: str = ""
+    """The library by which profilers saw its runs, which went step by step then; empty without ranges."""
     compared: tuple[Compared, ...] = ()
     """What was measured in turn with `times`."""
     spans: tuple[Span, ...] = ()
@@ -146,6 +148,7 @@ class Report:
         lines += [f"  input {name}: {told}" for name, told in self.inputs.items()]
         lines += [
             f"end to end, {times.count} runs after {self.warmup + 1} to warm up (the first took {_ms(self.first)})",
+            *([f"  step by step, with ranges of {self.ranges}"] if self.ranges else []),
             "  " + "  ".join(f"{name} {_ms(value)}" for name, value in times.columns()),
             f"  quartiles {times.spread:.1%} of the median apart  throughput {times.throughput:.1f} runs/s",
             f"  {self.footprint}{self._peak()}",

@@ -37,6 +37,11 @@ def configure(parser: Parser) -> None:
         " artifact onnxruntime=MODEL), or torch=FILE, what torch.export or torch.jit saved; may be repeated",
     )
     parser.add_argument(
+        "--ranges",
+        action="store_true",
+        help="mark each instruction by the name of its node for profilers (NVTX, roctx); runs go step by step then",
+    )
+    parser.add_argument(
         "--trace", metavar="FILE", help="write when each instruction ran, for ui.perfetto.dev and chrome://tracing"
     )
     add_output_option(parser, "the answer")
@@ -75,6 +80,7 @@ def measure(arguments: argparse.Namespace, console: Console) -> int:
             device=arguments.device,
             exact=arguments.exact,
             compare=[_rival(spec, arguments.file) for spec in arguments.compare],
+            ranges=arguments.ranges,
         )
     if arguments.why:
         console.note(session.why)
