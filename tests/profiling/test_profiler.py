@@ -17,6 +17,7 @@ from argosy.ops.matmul import Dot
 from argosy.profiling import Times
 from argosy.profiling.profiler import MAX_ITERATIONS
 from tests.cli import models
+from tests.profiling.trace_format import assert_is_trace
 
 
 @pytest.fixture
@@ -84,26 +85,34 @@ def test_a_trace_has_every_execution_where_it_was(session: argosy.Session) -> No
     assert "spans" not in report.to_json()
 
 
-def assert_is_trace(trace: Any) -> None:
-    """What the document "Trace Event Format" asks of complete and metadata events in the JSON Object Format."""
-    assert trace["displayTimeUnit"] in ("ms", "ns")
-    ends: dict[tuple[int, int], float] = {}
-    tracks = {(event["pid"], event["tid"]) for event in trace["traceEvents"] if event["name"] == "thread_name"}
-    for event in trace["traceEvents"]:
-        assert isinstance(event["name"], str)
-        assert isinstance(event["pid"], int)
-        assert isinstance(event["tid"], int)
-        assert event["ph"] in ("X", "M")
-        if event["ph"] == "M":
-            assert event["name"] in ("process_name", "thread_name")
-            assert isinstance(event["args"]["name"], str)
-            continue
-        track = event["pid"], event["tid"]
-        assert track in tracks
-        assert isinstance(event["cat"], str)
-        assert event["dur"] >= 0
-        assert event["ts"] >= ends.get(track, 0.0), "events of one track don't overlap here"
-        ends[track] = event["ts"] + event["dur"]
+@pytest.mark.parametrize("target", ["ref", "cpu"])
+def test_a_trace_of_real_runs_keeps_to_the_format(tmp_path: Path, target: str) -> None:
+    compiled = argosy.compile(models.classifier(tmp_path / "model.onnx"), targets=[target])
+    report = argosy.perf(compiled, iterations=5, dims={"N": 8})
+    trace = report.to_trace()
+    assert_is_trace(trace)
+    runs = [event for event in trace["traceEvents"] if event.get("cat") == "run"]
+    assert len(runs) == 5
+    assert sum(event["ph"] == "X" for event in trace["traceEvents"]) == 5 + 5 * len(report.instructions)
+
+
+def test_what_is_no_trace_is_refused_by_the_check() -> None:
+    named = [
+        {"name": name, "ph": "M", "pid": 1, "tid": 1, "args": {"name": "n"}} for name in ("process_name", "thread_name")
+    ]
+    event = {"name": "a", "cat": "c", "ph": "X", "ts": 1.0, "dur": 2.0, "pid": 1, "tid": 1}
+    assert_is_trace({"traceEvents": [*named, event, event | {"ts": 3.0}], "displayTimeUnit": "ms"})
+    for bad in (
+        [event],
+        [*named, event, event | {"ts": 2.5}],
+        [*named, event | {"dur": -1.0}],
+        [*named, event | {"ts": float("nan")}],
+        [*named, event | {"tid": 2}],
+        [*named, {key: value for key, value in event.items() if key != "dur"}],
+        [*named, event | {"ph": "B"}],
+    ):
+        with pytest.raises((AssertionError, KeyError, ValueError)):
+            assert_is_trace({"traceEvents": bad, "displayTimeUnit": "ms"})
 
 
 def test_the_program_is_not_decoded_for_its_operations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

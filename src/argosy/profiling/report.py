@@ -89,7 +89,7 @@ class Report:
 
     def to_trace(self) -> dict[str, Any]:
         """The observed runs in the Trace Event Format, which Perfetto and chrome://tracing open."""
-        return trace(self.variant, self.spans)
+        return trace(self.variant, self.spans, self.instructions if self.device_seconds is not None else ())
 
     def to_csv(self) -> str:
         """A line for each instruction, in the order of execution."""

@@ -6,11 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from argosy.profiling.instructions import InstructionTime
+
 __all__ = ["Span", "trace"]
 
 _PROCESS: Final = 1
 _RUNS: Final = 1
 _INSTRUCTIONS: Final = 2
+_LAUNCHES: Final = 3
 _MICROSECONDS: Final = 1e6
 
 
@@ -26,8 +29,10 @@ class Span:
     end: float
 
 
-def trace(title: str, spans: Sequence[Span]) -> dict[str, Any]:
+def trace(title: str, spans: Sequence[Span], launches: Sequence[InstructionTime] = ()) -> dict[str, Any]:
     """Spans in the Trace Event Format's JSON Object Format: a track of runs, a track of instructions below.
+
+    `launches`, timed by a device's clock, are on a track of their own, one after the other as in one run.
 
     Source of the form: "Trace Event Format" of the Chromium project. Complete events (`ph` X) have their begin and
     duration in microseconds, metadata events (`ph` M) name process and tracks.
@@ -54,7 +59,22 @@ def trace(title: str, spans: Sequence[Span]) -> dict[str, Any]:
             )
             for span in inside
         ]
+    if launches:
+        events += [_named("thread_name", _LAUNCHES, "launches of one run, by the device's clock"), *_in_a_row(launches)]
     return {"traceEvents": events, "displayTimeUnit": "ms"}
+
+
+def _in_a_row(launches: Sequence[InstructionTime]) -> list[dict[str, Any]]:
+    """Each launch behind the one in front of it, with how fast it is; those that took no time are left out."""
+    events, begin = [], 0.0
+    for entry in launches:
+        if entry.seconds:
+            rates = {name: rate for name, rate in entry.rates.items() if rate is not None}
+            told = {"op": entry.op, "type": entry.type, **rates}
+            end = begin + entry.seconds
+            events.append(_complete(entry.node or entry.op, entry.op, _LAUNCHES, begin, end, told))
+            begin = end
+    return events
 
 
 def _named(what: str, track: int, name: str) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from argosy.profiling import launch_times, perf
 from argosy.runtime.gpu import timing
 from argosy.runtime.gpu.faults import FaultWords
 from argosy.runtime.session import Session
+from tests.profiling.trace_format import assert_is_trace
 from tests.runtime.gpu.fakes import KINDS, Fake, artifact, faked, given, launch, numbers, plan, planned
 
 KIND = "float32[4,8]"
@@ -72,6 +73,11 @@ def test_perf_times_launches_by_the_clock_of_the_device(fake: Fake) -> None:
     assert [each.seconds for each in report.instructions] == pytest.approx([2e-6 / 20, 0])
     assert report.ops[0].seconds == pytest.approx(2e-6 / 20)
     assert "by the device's clock" in str(report)
+    trace = report.to_trace()
+    assert_is_trace(trace)
+    row = [event for event in trace["traceEvents"] if event["ph"] == "X" and event["tid"] == 3]
+    assert [(event["name"], event["ts"]) for event in row] == [("node add", 0)], "scale took no time"
+    assert row[0]["dur"] == pytest.approx(0.1), "microseconds"
     assert report.footprint.kernels == 2
     del session
     gc.collect()
