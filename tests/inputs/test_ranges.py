@@ -135,6 +135,15 @@ CASES: dict[str, tuple[onnx.ModelProto, dict[str, Any]]] = {
         model([node("OneHot", "i", "d", "v")], {"i": (INT64, [4])}, {"d": np.int64(9), "v": ON}),
         {"i": (0, 8)},
     ),
+    "one hot, spelled out": (
+        model(
+            [node("Unsqueeze", "i", "last", to="u"), node("Equal", "u", "all", to="e"),
+             helper.make_node("Cast", ["e"], ["y"], to=FLOAT)],
+            {"i": (INT64, [4])},
+            {"last": np.array([1]), "all": np.arange(9)},
+        ),
+        {"i": (0, 8)},
+    ),
     "a depth": (
         model([node("OneHot", "i", "d", "v")], {"i": (INT64, [4]), "d": (INT64, [])}, {"v": ON}),
         {"d": (2, 8)},

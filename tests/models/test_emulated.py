@@ -17,12 +17,9 @@ from typing import Any, Final
 import onnx
 import pytest
 
-import argosy
 from argosy.emulation.archs import GENERATIONS
 from argosy.emulation.c_engine.build import engine_reason
-from argosy.ir.dim import symbols_in
-from argosy.ir.types import TensorType
-from benchmarks.models import catalog, real
+from benchmarks.models import catalog
 from tests.models import real_models
 
 pytestmark = [
@@ -51,17 +48,8 @@ def command(*arguments: object) -> str:
 
 
 def bound(model: str) -> list[str]:
-    """The options that give the dims of a real model the first of its sizes, by the names that Argosy gives dims."""
-    entry = real.model(model)
-    feeds = entry.feeds(entry.sizes[0])
-    found: dict[str, int] = {}
-    main = argosy.load_onnx(real_models.path(model)).main
-    for name, parameter in zip(main.parameter_names, main.parameters, strict=True):
-        kind = parameter.types[0]
-        assert isinstance(kind, TensorType)
-        for dim, size in zip(kind.shape, feeds[name].shape, strict=True):
-            found |= {} if isinstance(dim, int) else {symbol.name: size for symbol in symbols_in(dim)}
-    return options(found)
+    """The options that give the dims of a real model the first of its sizes."""
+    return options(real_models.dims(model))
 
 
 def options(sizes: Mapping[str, int]) -> list[str]:

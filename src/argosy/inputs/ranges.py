@@ -69,7 +69,7 @@ class _Walk:
             for position, need in self._needs(instruction, of_results):
                 ask(instruction.operands[position] if position < len(instruction.operands) else None, need)
             if isinstance(instruction.op, If):
-                for value, wish in _compared(instruction, self._sizes):
+                for value, wish in _deciding(instruction, self._sizes):
                     ask(value, wish)
         return [needs.get(parameter.result()) for parameter in module.parameters]
 
@@ -96,6 +96,9 @@ class _Walk:
         dtypes = [operand.dtype for operand in operands]
         yield from enumerate(needs_of_operands(formula, needed, known, dtypes, place_of(instruction)))
         yield from _probabilities(formula, operands)
+        for position, (low, high) in _equated(formula, operands, self._sizes):
+            if low < high:  # a one-hot code, spelled out
+                yield position, Need(low, high, f"classes of {place_of(instruction)}", strong=False)
 
     def _of_bodies(self, instruction: Instruction, results: Sequence[Need | None]) -> Iterator[tuple[int, Need | None]]:
         op = instruction.op
@@ -111,27 +114,34 @@ class _Walk:
             yield from enumerate(self.parameters(op.body, results))
 
 
-def _compared(branching: Instruction, sizes: Sizes) -> Iterator[tuple[Value, Need]]:
+def _deciding(branching: Instruction, sizes: Sizes) -> Iterator[tuple[Value, Need]]:
     """A wish for each number that decides a branch by being equal to a constant: to be that constant."""
     condition = branching.operands[0]
     while condition is not None and condition.instruction.op.name in _SAME_ELEMENTS:
         condition = condition.instruction.operands[0]
-    if condition is None or not isinstance(condition.instruction.op, Pointwise):
-        return
-    formula, operands = condition.instruction.op.formula, condition.instruction.operands
-    known = [None if operand is None else _bounds(operand, sizes) for operand in operands]
+    made = None if condition is None else condition.instruction
+    if made is not None and isinstance(made.op, Pointwise):
+        for position, (low, high) in _equated(made.op.formula, made.operands, sizes):
+            value = made.operands[position]
+            if low == high and value is not None:
+                yield value, Need(low, high, f"what {place_of(branching)} compares it with", strong=False)
+
+
+def _equated(
+    formula: Formula, operands: Sequence[Value | None], sizes: Sizes
+) -> Iterator[tuple[int, tuple[float, float]]]:
+    """Integer operands that a formula compares for equality, by position, and the bounds of what with."""
     for step in formula.steps:
         for place, ref in enumerate(step.args if step.primitive == "eq" else ()):
             beside = step.args[1 - place]
-            if isinstance(ref, Constant) or ref >= formula.arity:
+            value = operands[ref] if isinstance(ref, int) and ref < formula.arity else None
+            if value is None or not value.dtype.is_integer or not isinstance(ref, int):
                 continue
-            value = operands[ref]
+            other = operands[beside] if isinstance(beside, int) and beside < formula.arity else None
             if isinstance(beside, Constant):
-                bounds: Bounds | None = (float(beside.value), float(beside.value))
-            else:
-                bounds = known[beside] if beside < formula.arity else None
-            if value is not None and value.dtype.is_integer and bounds is not None and bounds[0] == bounds[1]:
-                yield value, Need(*bounds, f"what {place_of(branching)} compares it with", strong=False)
+                yield ref, (float(beside.value), float(beside.value))
+            elif other is not None and (bounds := _bounds(other, sizes)) is not None:
+                yield ref, bounds
 
 
 def _bounds(value: Value, sizes: Sizes) -> Bounds | None:

@@ -1,0 +1,1 @@
+"""The largest errors against float64, by op family and element type: on this CPU, emulated, and on GPUs elsewhere."""

