@@ -3,7 +3,8 @@
 Packs hold no weights (those are made again where they run) and take at most 48 MiB. Each output is compared with ONNX
 Runtime's in float32, or with the formula. Times are medians of replays of one captured graph; all in µs, in one
 process. Models come first, then parts of them, each beside the library that does it alone. `… load FOLDER` measures
-the way from a file to the first result, `… overhead FOLDER` what runs on arrays of the device add to their graph.
+the way from a file to the first result, `… overhead FOLDER` what runs on arrays of the device add to their graph,
+`… sums FOLDER` whether launches sum to the run.
 """
 
 from __future__ import annotations
@@ -122,6 +123,24 @@ def overheads(folder: Path, arch: str, cases: list[Case]) -> None:
         print(case.name, *overhead(session, feeds(case, session)).lines(), sep="\n", flush=True)
 
 
+def all_sums(folder: Path, arch: str, cases: list[Case], write: Path | None) -> None:
+    """Print whether the launches of runs sum to them; write the reports there, and the traces beside them."""
+    from benchmarks.gpu.sums import BAR, sums  # noqa: PLC0415
+
+    found = {}
+    for case in cases:
+        session = argosy.Session(folder / f"{case.name}.argosy", device="cuda", weights=weights(case, arch))
+        found[case.name] = sums(session, feeds(case, session))
+        print(case.name, *found[case.name].lines(), sep="\n", flush=True)
+    if write:
+        write.write_text(json.dumps({name: each.report.to_json() for name, each in found.items()}), encoding="utf-8")
+        for name, each in found.items():
+            trace = json.dumps(each.report.to_trace())
+            write.with_name(f"{write.stem}-{name}.trace.json").write_text(trace, encoding="utf-8")
+    if far := [name for name, each in found.items() if abs(each.apart) > BAR]:
+        raise SystemExit(f"the launches do not sum to the run: {', '.join(far)}")
+
+
 def _mean(values: Sequence[float]) -> float:
     return math.prod(values) ** (1 / len(values))
 
@@ -154,7 +173,7 @@ def _error(case: Case, given: dict[str, np.ndarray], found: list[np.ndarray]) ->
 def main() -> None:
     """Parse the command line and do it."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu", description=__doc__)
-    parser.add_argument("verb", choices=("pack", "run", "load", "overhead"))
+    parser.add_argument("verb", choices=("pack", "run", "load", "overhead", "sums"))
     parser.add_argument("folder", type=Path)
     parser.add_argument("--arch", default="h200", help="the GPU to compile for (default: h200)")
     parser.add_argument("--case", action="append", choices=[case.name for case in CASES], help="only these")
@@ -166,6 +185,9 @@ def main() -> None:
     cases = [case for case in CASES if not asked.case or case.name in asked.case]
     if asked.verb == "pack":
         pack(asked.folder, asked.arch, cases)
+        return
+    if asked.verb == "sums":
+        all_sums(asked.folder, asked.arch, cases, asked.write)
         return
     if asked.verb in ("load", "overhead"):
         (load if asked.verb == "load" else overheads)(asked.folder, asked.arch, cases)
