@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Final
 
 from argosy.artifact.artifact import Artifact
 from argosy.comparison import is_quantised
@@ -29,14 +29,18 @@ __all__ = ["Bisection", "bisect"]
 
 log = logging.getLogger("argosy.bisect")
 
+_MOST_FAULTS: Final = 4
+"""Parts that are left out one after the other, at most."""
+
 
 @dataclass(frozen=True, slots=True)
 class Bisection:
     """What is wrong first. `str` gives the text that the command line shows.
 
     `nodes` are the nodes of the model that are wrong together on true inputs, the last of them is the first wrong one;
-    empty where the whole agrees. `differences` are those of their results, or `error` is what they end with. `cured`
-    says that the whole model is right without the part that is to blame. `compiles` counts how often code was made.
+    empty where the whole agrees. `differences` are those of their results, or `error` is what they end with. `without`
+    is what was left out, that which is to blame too, and `cured` says that the whole model is right then; where it is
+    not, `following` is what is wrong then. `compiles` counts how often code was made, for what follows too.
     """
 
     variant: str
@@ -45,8 +49,10 @@ class Bisection:
     differences: tuple[Difference, ...] = ()
     error: str = ""
     blame: Blame | None = None
+    without: tuple[str, ...] = ()
     cured: bool = False
     compiles: int = 0
+    following: Bisection | None = None
 
     @property
     def agrees(self) -> bool:
@@ -69,14 +75,12 @@ class Bisection:
             lines += [f"  {line}" for difference in self.differences for line in difference_lines(difference)]
             lines += [f"  it ends with: {self.error}"] if self.error else []
         if self.blame is not None:
-            lines.append(f"to blame: {self.blame.part} at {self.blame.where}")
-            lines.append(f"  {self.blame.why}")
-            if self.blame.without:
-                words = " ".join(f"--without '{part}'" for part in self.blame.without)
-                whole = "agrees" if self.cured else "is still wrong: there is more than one fault"
-                lines.append(f"with {words} the whole model {whole}")
-        lines.append(f"{self.compiles} compiles")
-        return "\n".join(lines)
+            where = "" if self.blame.where == ", ".join(self.nodes) else f" at {self.blame.where}"
+            lines += [f"to blame: {self.blame.part}{where}", f"  {self.blame.why}"]
+        if self.without:
+            words = " ".join(f"--without '{part}'" for part in self.without)
+            lines.append(f"with {words} the whole model {'agrees' if self.cured else 'is still wrong'}")
+        return "\n".join((*lines, str(self.following) if self.following else f"{self.compiles} compiles"))
 
 
 def bisect(
@@ -136,12 +140,19 @@ class _Search:
         log.info("the first wrong node is %s", ", ".join(part.nodes))
         blame = blame_passes(part, code, symptom) if by_passes else None
         blame = blame or blame_code(part, code, symptom)
-        cured = bool(blame.without) and not self._is_wrong(whole, *blame.without)
+        without = (*code.options.without, *blame.without) if blame.without else ()
+        cured = bool(without) and not self._is_wrong(whole, *blame.without)
         ops = tuple(step.op.name for step in part.instructions)
         differences: tuple[Difference, ...] = ()
         if symptom.is_numbers:
-            differences = measure(part.expected, self._code.run(part.program, part.inputs))
-        return Bisection(variant, part.nodes, ops, differences, symptom.error, blame, cured, code.compiles)
+            differences = measure(part.expected, code.run(part.program, part.inputs))
+        following = None
+        if without and not cured and len(without) < _MOST_FAULTS:
+            following = _Search(code.leaving_out(blame.without), symptom).run(variant, truth, inputs)
+        compiles = following.compiles if following else code.compiles
+        return Bisection(
+            variant, part.nodes, ops, differences, symptom.error, blame, without, cured, compiles, following
+        )
 
     def _is_wrong(self, part: Cut, *without: str) -> bool:
         return self._symptom.shows(lambda: self._code.run(part.program, part.inputs, without=without), part.expected)

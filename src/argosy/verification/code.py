@@ -35,6 +35,12 @@ class Code:
         """Code as a variant's. Raises UsageError where this version doesn't make it."""
         return Code(find_maker(variant), CompileOptions.of_numeric(variant.numeric), device or None)
 
+    def leaving_out(self, without: Sequence[str]) -> Code:
+        """The same, without some more parts of the compiler. It counts on."""
+        found = Code(self.target, replace(self.options, without=(*self.options.without, *without)), self._device)
+        found.compiles = self.compiles
+        return found
+
     def run(
         self, program: Program, inputs: Mapping[str, Any], *, without: tuple[str, ...] = (), threads: int | None = None
     ) -> dict[str, Any]:
