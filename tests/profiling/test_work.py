@@ -14,7 +14,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import argosy
 from argosy.artifact.manifest import VariantRecord
-from argosy.profiling import InstructionTime
+from argosy.profiling.instructions import InstructionTime, Rated, by_op, by_shape
 from argosy.profiling.roofline import Roofline, roofline_of
 from argosy.profiling.work import operations, operations_by_type
 from argosy.targets.gpu.arches.row import Product
@@ -161,8 +161,27 @@ def test_the_roof_is_the_lower_of_peak_and_bandwidth_times_intensity() -> None:
         least = roofline.seconds({"float32": operations_}, moved)
         assert least is not None
         assert operations_ / least == pytest.approx(min(100, 10 * operations_ / moved)) == attainable
-        entry = InstructionTime("n", "op", "", "", 16.0, 1.0, 1, operations_, moved, least)
+        entry = Rated(seconds=16.0, share=1.0, operations=operations_, bytes=moved, least=least)
         assert entry.rates["roofline"] == pytest.approx((operations_ / 16) / attainable)
+
+
+def test_groups_are_rated_where_all_in_them_are() -> None:
+    def instruction(op: str, kind: str, moved: int | None) -> InstructionTime:
+        return InstructionTime(
+            node="n", op=op, operands=kind, type=kind, calls=1, seconds=0.5, share=0.25, operations=10**9, bytes=moved
+        )
+
+    entries = [instruction("a", "x", 10**9), instruction("a", "y", 3 * 10**9), instruction("b", "x", None)]
+    entries.append(instruction("b", "x", 10**9))
+    first, second = by_op(entries)
+    assert (first.op, first.count, first.operations, first.bytes) == ("a", 2, 2 * 10**9, 4 * 10**9)
+    assert first.rates == {"gflops": 2.0, "gbytes": 4.0, "roofline": None}
+    assert (second.operations, second.bytes) == (2 * 10**9, None), "of one it is not known"
+    assert [(entry.op, entry.type, entry.count) for entry in by_shape(entries)] == [
+        ("b", "x", 2),
+        ("a", "x", 1),
+        ("a", "y", 1),
+    ]
 
 
 def test_no_peak_is_guessed() -> None:

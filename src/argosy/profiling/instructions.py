@@ -4,35 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from argosy.ir.formula import Formula
 from argosy.ir.module import Instruction
 from argosy.runtime.nodes import KernelCall
 
-__all__ = ["InstructionTime", "OpTime", "ShapeTime", "by_op", "by_shape", "node_of", "op_of"]
+__all__ = ["InstructionTime", "OpTime", "Rated", "ShapeTime", "by_op", "by_shape", "node_of", "op_of"]
 
 
-@dataclass(frozen=True, slots=True)
-class InstructionTime:
-    """One instruction: the median of its seconds in a run, and their share of all instructions'.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rated:
+    """Seconds of a run, their share of all instructions', and what is done in them.
 
-    `operands` and `type` are what it reads and gives, with the sizes of the run. `calls` is how often a run executes
-    it, more than once inside a loop. `operations` and `bytes` are those of a run, as `work` counts them, `least` the
-    seconds that they take at the roofline of the device's product; None where they are not known. What `is_kernel` is
-    compiled; all else is evaluated by numpy.
+    `operations` and `bytes` are those of a run, as `work` counts them, `least` the seconds that they take at the
+    roofline of the device's product; None where they are not known.
     """
 
-    node: str
-    op: str
-    operands: str
-    type: str
     seconds: float
     share: float
-    calls: int
     operations: int | None = None
     bytes: int | None = None
     least: float | None = None
-    is_kernel: bool = False
 
     @property
     def rates(self) -> dict[str, float | None]:
@@ -51,26 +44,38 @@ class InstructionTime:
         return "".join(f"  {forms[name].format(rate)}" for name, rate in self.rates.items() if rate is not None)
 
 
-@dataclass(frozen=True, slots=True)
-class OpTime:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstructionTime(Rated):
+    """One instruction: its seconds are the median of those in a run.
+
+    `operands` and `type` are what it reads and gives, with the sizes of the run. `calls` is how often a run executes
+    it, more than once inside a loop. What `is_kernel` is compiled; all else is evaluated by numpy.
+    """
+
+    node: str
+    op: str
+    operands: str
+    type: str
+    calls: int
+    is_kernel: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpTime(Rated):
     """All instructions of one op together."""
 
     op: str
     count: int
-    seconds: float
-    share: float
 
 
-@dataclass(frozen=True, slots=True)
-class ShapeTime:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShapeTime(Rated):
     """All instructions of one op with operands and results of one type together."""
 
     op: str
     operands: str
     type: str
     count: int
-    seconds: float
-    share: float
 
 
 def node_of(instruction: Instruction) -> str:
@@ -93,10 +98,7 @@ def by_op(instructions: Sequence[InstructionTime]) -> tuple[OpTime, ...]:
     groups: dict[str, list[InstructionTime]] = {}
     for entry in instructions:
         groups.setdefault(entry.op, []).append(entry)
-    found = [
-        OpTime(op, len(group), sum(entry.seconds for entry in group), sum(entry.share for entry in group))
-        for op, group in groups.items()
-    ]
+    found = [OpTime(op=op, count=len(group), **_together(group)) for op, group in groups.items()]
     return tuple(sorted(found, key=lambda entry: -entry.seconds))
 
 
@@ -106,7 +108,16 @@ def by_shape(instructions: Sequence[InstructionTime]) -> tuple[ShapeTime, ...]:
     for entry in instructions:
         groups.setdefault((entry.op, entry.operands, entry.type), []).append(entry)
     found = [
-        ShapeTime(*key, len(group), sum(entry.seconds for entry in group), sum(entry.share for entry in group))
-        for key, group in groups.items()
+        ShapeTime(op=op, operands=operands, type=kind, count=len(group), **_together(group))
+        for (op, operands, kind), group in groups.items()
     ]
     return tuple(sorted(found, key=lambda entry: -entry.seconds))
+
+
+def _together(group: Sequence[InstructionTime]) -> dict[str, Any]:
+    """The sums of a group; None of what is not known of all."""
+    found: dict[str, Any] = {}
+    for name in ("seconds", "share", "operations", "bytes", "least"):
+        values = [getattr(entry, name) for entry in group]
+        found[name] = None if None in values else sum(values)
+    return found

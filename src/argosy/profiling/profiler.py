@@ -218,17 +218,17 @@ def _instructions(
     whole = sum(medians.values()) or 1.0
     return tuple(
         InstructionTime(
-            node_of(instruction),
-            op_of(instruction),
-            _told_types((None if value is None else value.type for value in instruction.operands), sizes),
-            _told_types(instruction.types, sizes),
-            seconds,
-            seconds / whole,
-            calls,
-            sum(work.operations.values()) * calls if work.operations else None,
-            None if work.bytes is None else work.bytes * calls,
-            _least(instruction, work, calls, roofline),
-            isinstance(instruction.op, KernelCall),
+            node=node_of(instruction),
+            op=op_of(instruction),
+            operands=_told_types((None if value is None else value.type for value in instruction.operands), sizes),
+            type=_told_types(instruction.types, sizes),
+            seconds=seconds,
+            share=seconds / whole,
+            calls=calls,
+            operations=sum(work.operations.values()) * calls if work.operations else None,
+            bytes=None if work.bytes is None else work.bytes * calls,
+            least=_least(instruction, work, calls, roofline),
+            is_kernel=isinstance(instruction.op, KernelCall),
         )
         for instruction, seconds in medians.items()
         for work, calls in (works[instruction],)

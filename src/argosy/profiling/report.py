@@ -78,8 +78,9 @@ class Report:
         """Plain data."""
         told = dataclasses.asdict(dataclasses.replace(self, spans=()))
         del told["spans"]
-        for entry, instruction in zip(told["instructions"], self.instructions, strict=True):
-            entry.update(instruction.rates)
+        for name in ("instructions", "ops", "shapes"):
+            for entry, rated in zip(told[name], getattr(self, name), strict=True):
+                entry.update(rated.rates)
         return {
             **told,
             "instruction_seconds": self.instruction_seconds,
@@ -159,11 +160,14 @@ class Report:
             if self.device_seconds is not None
             else f"by op, median of {self.observed} observed runs",
         ]
-        lines += [f"  {entry.share:6.1%}  {_ms(entry.seconds):>11}  {entry.count:5} x {entry.op}" for entry in self.ops]
+        lines += [
+            f"  {entry.share:6.1%}  {_ms(entry.seconds):>11}  {entry.count:5} x {entry.op}{entry.rates_text}"
+            for entry in self.ops
+        ]
         lines.append("by op and shape, slowest first")
         lines += [
             f"  {entry.share:6.1%}  {_ms(entry.seconds):>11}  {entry.count:5} x {entry.op}"
-            f"  ({entry.operands}) -> {entry.type}"
+            f"  ({entry.operands}) -> {entry.type}{entry.rates_text}"
             for entry in self.shapes[:_SHAPES]
         ]
         slowest = sorted(self.instructions, key=lambda entry: -entry.seconds)[:_SLOWEST]
