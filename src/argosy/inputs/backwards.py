@@ -63,7 +63,8 @@ def needs_of_operands(
             others = [_side(other, sides) for position, other in enumerate(step.args) if position != place]
             need = needs[index]
             pulled = None if need is None else _pulled(step, place, need, others, whole=kinds[ref].is_integer)
-            for asked in (pulled, _domain(step, place, others, where)):
+            real = all(kinds[other].is_float for other in step.args if isinstance(other, int))
+            for asked in (pulled, _domain(step, place, others, where) if real else None):
                 if asked is not None and (asked.low, asked.high) != (None, None):
                     needs[ref] = meet(needs[ref], asked)
     return needs[: formula.arity]
@@ -79,7 +80,8 @@ def _domain(step: Step, place: int, others: Sequence[Bounds | None], where: str)
     bounds = _DOMAINS.get(step.primitive)
     if bounds is not None:
         return Need(*bounds, f"argument of {step.primitive} in {where}")
-    if step.primitive == "pow" and place == 0 and others[0] is not None and others[0][0] % 1:
+    whole = bool(others) and others[0] is not None and others[0][0] == others[0][1] and not others[0][0] % 1
+    if step.primitive == "pow" and place == 0 and not whole:
         return Need(0, None, f"base of a power in {where}")
     return None
 

@@ -81,6 +81,8 @@ class _Walk:
             yield from self._of_pointwise(op.formula, instruction, needed)
         elif isinstance(op, (If, Loop, Scan)):
             yield from self._of_bodies(instruction, results)
+        elif needed is not None and name == "reduce":
+            yield 0, _of_reduced(needed, getattr(op, "kind", ""))
         elif needed is not None and name in _SAME_ELEMENTS:
             yield 0, needed
         elif needed is not None:
@@ -112,6 +114,13 @@ class _Walk:
             yield from enumerate(of_body[2:], 2)  # the trip count and the condition are the loop's own
         elif isinstance(op, Scan):
             yield from enumerate(self.parameters(op.body, results))
+
+
+def _of_reduced(needed: Need, kind: str) -> Need | None:
+    """What elements must be for their extreme or mean to be what is needed; a sum stays above 0 if they do."""
+    if kind in ("max", "min", "mean"):
+        return needed.within(needed.low, needed.high)
+    return needed.within(0, None) if needed.low == 0 else None
 
 
 def _deciding(branching: Instruction, sizes: Sizes) -> Iterator[tuple[Value, Need]]:

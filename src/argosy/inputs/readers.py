@@ -212,6 +212,24 @@ def _split(read: _Read) -> Needs:
         yield from _exactly(1, [*[each] * (count - 1), total - each * (count - 1)], f"sizes of {read.where}")
 
 
+def _pieces(read: _Read) -> Needs:
+    """The size of each piece, or of all."""
+    total, given = read.along(read.op.axis), read.operand(1)
+    if given is not None and given.tensor.dims == ():
+        yield from _between(1, 1, total, f"size of the pieces of {read.where}")
+    else:
+        yield from _split(read)
+
+
+def _columns(read: _Read) -> Needs:
+    """Blocks of one element, as many as there are columns, in one row."""
+    shape, entries = read.sizes.whole(read.operands[0]), read.entries(1)
+    plain = not any(read.op.pads or ()) and set(read.op.strides or (1,)) == {1}
+    if shape is not None and entries and plain:
+        yield from _exactly(1, [1] * (entries - 1) + [shape[-1]], f"shape of the image of {read.where}")
+        yield from _exactly(2, [1] * entries, f"shape of the blocks of {read.where}")
+
+
 def _slice(read: _Read) -> Needs:
     """Any place will do; the first half of an axis is where a slice begins, so that something is left of it."""
     known = [size for size in read.shape or () if size is not None]
@@ -323,6 +341,8 @@ _READERS: Final[dict[str, Reader]] = {
     "broadcast": _broadcast,
     "tile": _tile,
     "split": _split,
+    "sequence_split": _pieces,
+    "col2im": _columns,
     "slice": _slice,
     "pad": _axes(3),
     "range": _range,
