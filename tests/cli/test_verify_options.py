@@ -135,6 +135,17 @@ def test_each_case_names_what_ran_it() -> None:
     assert f"  {second}, tolerance: {report.tolerance}" in str(report).splitlines()
 
 
+def test_options_that_change_no_code_are_told(call: Call, tmp_path: Path) -> None:
+    path = tmp_path / "m.onnx"
+    onnx.save(model(), path)
+    for option in ("--allow-tf32", "--fast-math"):
+        words = ("compile", path, "--arch", "cpu", option, "-o", tmp_path / "m.argosy")
+        assert option in call(*words).err
+        assert call(*words, "--strict").code == 2
+    words = ("compile", path, "--arch", "sm_80", "--allow-tf32", "-o", tmp_path / "m.argosy")
+    assert "--allow-tf32" not in call(*words).err
+
+
 def test_options_for_code_that_is_there_are_refused(call: Call, tmp_path: Path) -> None:
     path, artifact = tmp_path / "m.onnx", tmp_path / "m.argosy"
     onnx.save(model(), path)

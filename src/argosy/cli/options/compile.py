@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from argosy.cli.options.gpu import add_gpu_options, asked_gpu_options, with_gpu_options
@@ -111,6 +111,17 @@ def compile_options(arguments: argparse.Namespace, chosen: tuple[Target, ...]) -
     )
     if options.mode == "max":
         log.warning("--compile-mode max: nothing is measured in this version, on no device; cost models choose")
+    for said, hint in _not_honoured(options, chosen):
+        if options.strict:
+            raise UsageError(said, hint=hint)
+        log.warning(said)
+    return options
+
+
+def _not_honoured(options: CompileOptions, chosen: tuple[Target, ...]) -> Iterator[tuple[str, str]]:
+    """What is asked for that changes no code of the chosen targets, and what to do about it."""
+    from argosy.targets.gpu.target import GpuTarget
+
     asked = [
         f"--{name}"
         for name, on in (
@@ -122,7 +133,13 @@ def compile_options(arguments: argparse.Namespace, chosen: tuple[Target, ...]) -
     ]
     if asked and not any(target.needs_variant for target in chosen):
         said = f"{', '.join(asked)}: ref computes in the precision of the model, and no other arch is asked for"
-        if options.strict:
-            raise UsageError(said, hint="leave the option out, or add an --arch")
-        log.warning(said)
-    return options
+        yield said, "leave the option out, or add an --arch"
+        return
+    if options.allow_tf32 and not any(
+        isinstance(target, GpuTarget) and target.row.has("matrix_tf32") for target in chosen
+    ):
+        names = ", ".join(target.arch for target in chosen)
+        yield f"--allow-tf32: no matrix unit of {names} takes tf32, products stay in float32", "leave the option out"
+    if options.fast_math:
+        said = "--fast-math changes no code in this version: no function is coarser than those of --accuracy relaxed"
+        yield said, "use --accuracy relaxed"
