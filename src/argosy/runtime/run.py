@@ -235,15 +235,18 @@ class Run:
     def _observed_calls(self, node: Calls, observe: Observer) -> None:
         """Each call on its own, so that whoever watches sees when it ends and what it wrote."""
         for index, call in enumerate(node.calls):
-            self._watcher.begins(call.instruction)
+            written = Written(self, call.step.writes)
             if node.number is not None:
                 record = self.frame.step_record(node.number, index)
-                self._code_at_hand().bind(record)()
+                work = self._code_at_hand().bind(record)
+                self._watcher.begins(call.instruction)
+                work()
             else:
+                self._watcher.begins(call.instruction)
                 record = self._call_now((call,))
             record.step = index
             self._check(node, record)
-            observe(call.instruction, Written(self, call.step.writes))
+            observe(call.instruction, written)
 
     def written(self, number: int) -> Any:
         """What a kernel wrote, as far as it is a dense tensor; None elsewhere."""
