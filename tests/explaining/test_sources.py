@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import onnx.parser
 import pytest
 
 from argosy.compiler import load_onnx
@@ -49,6 +50,14 @@ def check(program: Program) -> None:
 @pytest.mark.parametrize("name", SMALL)
 def test_built_models(name: str) -> None:
     check(load_onnx(serialize(catalog.make(name))[0]))
+
+
+@pytest.mark.parametrize("causal", [0, 1])
+def test_masks_that_are_constants_once_shapes_are_known(causal: int) -> None:
+    shape = "float[2, 3, 4, 8]"
+    text = f"""<ir_version: 10, opset_import: ["" : 23]> g ({shape} q, {shape} k, {shape} v) => ({shape} y) {{
+      y = Attention<is_causal = {causal}>(q, k, v) }}"""
+    check(load_onnx(onnx.parser.parse_model(text).SerializeToString()))
 
 
 @pytest.mark.parametrize("name", REAL)

@@ -53,7 +53,9 @@ class _Spelling(Rebuild):
         if instruction not in self._readers:
             self.keep(instruction)
             return
+        self.tape.at(instruction.source)
         operands = [None if operand is None else self._spell(operand) for operand in instruction.operands]
+        self.tape.at("")
         if operands == list(instruction.operands):
             self.keep(instruction)
         else:
