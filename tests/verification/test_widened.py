@@ -12,6 +12,8 @@ from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 import argosy
+from argosy.comparison import Agree, compare, is_quantised
+from argosy.errors import ArgosyError
 from argosy.ir.builder import Builder
 from argosy.ir.dtype import FLOAT32, FLOAT64, INT32, dtype
 from argosy.ir.program import Program
@@ -22,6 +24,7 @@ from argosy.verification import Tolerance
 from argosy.verification.reference import RefReference
 from argosy.verification.widened import WideReference, rounded
 from benchmarks.models import real
+from tests.conformance.cases import load_cases
 from tests.models import real_models
 
 FLOAT, DOUBLE = TensorProto.FLOAT, TensorProto.DOUBLE
@@ -233,6 +236,25 @@ def test_verify_takes_it_and_compares_with_true_values() -> None:
     assert 0 < difference.largest < 1e-7, "ref's own rounding"
     exact = argosy.verify(source, targets=["ref"], against="ref64", tolerance=Tolerance(ulp=0))
     assert not exact.passed, "no float32 is the true value to its last bit"
+
+
+@pytest.mark.nightly
+def test_all_of_onnxs_suite_can_be_widened() -> None:
+    """Every model, on its own inputs: the values round to what the model's types give, but for its rounding."""
+    met = 0
+    for case in load_cases(("node", "simple")):
+        try:
+            source, (given, *_) = case.read()
+            loaded = argosy.load_onnx(source)
+            inputs = {name: given.inputs.get(name) for name in loaded.inputs}
+            single = RefReference(loaded).answer(inputs, 0)
+        except ArgosyError:  # what is wrong on purpose
+            continue
+        met += 1
+        found = WideReference(loaded).answer(inputs, 0)
+        expected = rounded(found, loaded.outputs)
+        assert compare(expected, single, Agree(is_quantised(loaded)), found) == (), case.name
+    assert met > 1500
 
 
 SLOW = (
