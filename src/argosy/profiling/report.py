@@ -116,11 +116,10 @@ class Report:
         return text.getvalue()
 
     def _beside(self) -> list[str]:
-        graph = (
-            [] if self.device_seconds is None else [f"launches {_ms(self.device_seconds)} as one graph, on the device"]
-        )
-        rest = [] if self.outside is None else [self.outside.line(self.times.median)]
-        return [f"  {'  '.join((*graph, *rest))}"] if graph or rest else []
+        """What the device took, and what is outside of kernels."""
+        parts = [f"launches {_ms(self.device_seconds)} as one graph, on the device"] if self.device_seconds else []
+        parts += [self.outside.line(self.times.median)] if self.outside is not None else []
+        return [f"  {'  '.join(parts)}"] if parts else []
 
     def _peak(self) -> str:
         return "" if self.peak_memory is None else f"  process at most {size_words(self.peak_memory)}"
@@ -177,11 +176,16 @@ class Report:
             f"  {entry.share:6.1%}  {_ms(entry.seconds):>11}  {entry.op}  {entry.node}  {entry.type}{entry.rates_text}"
             for entry in slowest
         ]
-        apart = times.median - self.instruction_seconds
-        lines.append(f"sum of instructions {_ms(self.instruction_seconds)}, {_ms(apart)} less than the median run")
-        if apart < 0:
-            lines[-1] = f"sum of instructions {_ms(self.instruction_seconds)}, {_ms(-apart)} more than the median run"
-        return "\n".join(lines)
+        return "\n".join([*lines, self._sum()])
+
+    def _sum(self) -> str:
+        whole, what = self.times.median, "the median run"
+        if self.device_seconds is not None:
+            whole, what = self.device_seconds, "the launches as one graph"
+        apart = whole - self.instruction_seconds
+        share = f" ({abs(apart) / whole:.1%})" if whole else ""
+        more = f"{_ms(abs(apart))}{share} {'more' if apart < 0 else 'less'}"
+        return f"sum of instructions {_ms(self.instruction_seconds)}, {more} than {what}"
 
 
 def _ms(seconds: float) -> str:

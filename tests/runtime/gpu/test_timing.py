@@ -73,6 +73,7 @@ def test_perf_times_launches_by_the_clock_of_the_device(fake: Fake) -> None:
     assert [each.seconds for each in report.instructions] == pytest.approx([2e-6 / 20, 0])
     assert report.ops[0].seconds == pytest.approx(2e-6 / 20)
     assert "by the device's clock" in str(report)
+    assert "sum of instructions 0.000 ms, 0.002 ms (95.0%) less than the launches as one graph" in str(report)
     trace = report.to_trace()
     assert_is_trace(trace)
     row = [event for event in trace["traceEvents"] if event["ph"] == "X" and event["tid"] == 3]
