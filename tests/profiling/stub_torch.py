@@ -103,10 +103,9 @@ class StubTorch(ModuleType):
                 graph_signature=signature, module=lambda: _Module(function, device, kinds), function=function
             )
 
-        self.export = SimpleNamespace(
-            load=lambda path: program(found(path), "cpu"),
-            passes=SimpleNamespace(move_to_device_pass=lambda given, device: program(given.function, device)),
-        )
+        self.export = SimpleNamespace(load=lambda path: program(found(path), "cpu"))
+        self._passes = ModuleType("torch.export.passes")
+        self._passes.__dict__["move_to_device_pass"] = lambda given, device: program(given.function, device)
         self.jit = SimpleNamespace(load=lambda path, map_location: _Module(found(path), map_location, kinds))
 
     @contextmanager
@@ -119,9 +118,10 @@ class StubTorch(ModuleType):
         """Be the package that is imported."""
         before = sys.modules.get("torch")
         sys.modules["torch"] = self
+        sys.modules["torch.export.passes"] = self._passes  # there for those who import it, no attribute of its parent
         try:
             yield self
         finally:
-            del sys.modules["torch"]
+            del sys.modules["torch"], sys.modules["torch.export.passes"]
             if before is not None:
                 sys.modules["torch"] = before

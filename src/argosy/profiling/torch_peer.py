@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -88,7 +89,8 @@ def _loaded(torch: Any, path: Path, device: str) -> tuple[Callable[..., Any], An
         program = torch.export.load(str(path))
         count = len(program.graph_signature.user_inputs)
         if device != "cpu":
-            program = torch.export.passes.move_to_device_pass(program, device)
+            passes = importlib.import_module("torch.export.passes")  # which torch doesn't import itself
+            program = passes.move_to_device_pass(program, device)
         module = program.module()
         return module, module, count
     module = torch.jit.load(str(path), map_location=device).eval()
