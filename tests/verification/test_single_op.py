@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 import argosy
 from argosy.comparison import compare
+from argosy.errors import ArgosyError
+from argosy.inputs import generate
 from argosy.ir.builder import Builder
 from argosy.ir.dtype import DTYPES, FLOAT32, INT32, dtype, dtype_of
 from argosy.ir.interpreter import Interpreter, evaluate
@@ -23,7 +25,9 @@ from argosy.ops.matmul import Dot
 from argosy.ops.quantize import Quantize
 from argosy.ops.reduce import Reduce
 from argosy.verification.single_op import Rounding, terms_of, tolerance_of
-from argosy.verification.widened import rounded, widened
+from argosy.verification.widened import WideReference, rounded, widened
+from benchmarks.accuracy.cases import CASES, Case
+from benchmarks.accuracy.measured import sizes_of
 from tests.models import real_models
 
 SOURCE = np.random.default_rng(2)
@@ -202,3 +206,42 @@ def evaluated_wide(instruction: Instruction, operands: Sequence[Any], env: Env) 
         if operand is not None
     ]
     return list(Interpreter(module).run(given, Env(dict(env.symbols))))
+
+
+SHORT = ("matrix product, 512 terms", "convolution 3x3", "convolution 1x1", "softmax", "sum of 1000", "exp", "x ^ y")
+"""Families of one instruction that every change is tested with; the others are nightly."""
+
+
+def families() -> list[Any]:
+    return [
+        pytest.param(case, element, id=f"{case.family}-{element}", marks=[] if quick else [pytest.mark.nightly])
+        for case in CASES
+        for element in case.elements
+        for quick in [case.family in SHORT and element in ("float32", "float16")]
+        if len(case.nodes) == 1
+    ]
+
+
+@pytest.mark.parametrize(("case", "element"), families())
+@pytest.mark.parametrize("precision", ["fp32", "fp16", "bf16"])
+def test_native_code_of_one_instruction_is_explained_by_rounding(case: Case, element: str, precision: str) -> None:
+    try:
+        program = argosy.load_onnx(case.model(element))
+    except ArgosyError:
+        pytest.skip(f"ONNX has no {case.family} in {element}")
+    instructions = [each for each in program.main.instructions if not isinstance(each.op, Constant)]
+    if len(instructions) != 1:
+        pytest.skip(f"{case.family} is several instructions")
+    inputs = {
+        name: generate(name, kind, sizes_of(kind), bounds=case.ranges.get(name))
+        for name, kind in program.inputs.items()
+    }
+    operands = [
+        None if value is None else inputs[value.name] if value.constant is None else value.constant.array()
+        for value in instructions[0].operands
+    ]
+    found = argosy.Session(argosy.compile(program, targets=["cpu"], precision=precision), device="cpu").run(inputs)
+    exact = WideReference(program).answer(inputs, 0)
+    for given in (operands, None):
+        rule = tolerance_of(instructions[0], {}, precision, given)
+        assert compare(rounded(exact, program.outputs), found, rule, exact) == (), str(rule)

@@ -108,15 +108,14 @@ def tolerance_of(
     factor = 2 * unit * growth + 2 * short
     given = [operand for operand in instruction.operands if operand is not None]
     floats = any(isinstance(value.type, TensorType) and value.type.dtype.is_float for value in given)
-    scale = "the largest expected magnitude"
     magnitudes = errors = None
     if operands is not None and isinstance(instruction.op, Pointwise):
         errors = _followed(instruction.op.formula, operands, unit)
-        scale = "errors of each step, followed"
     elif operands is not None:
         magnitudes = _magnitudes(instruction, sizes, operands)
-        scale = scale if magnitudes is None else "the sum of the magnitudes of its terms"
-    words = f"{factor:.2g} of {scale} ({steps} terms, roundoff {unit:.2g}{f', factors {short:.2g}' if short else ''})"
+    scale = "the largest expected magnitude" if magnitudes is None else "the sum of the magnitudes of its terms"
+    share = f"{factor:.2g} of {scale}, {steps} terms" if errors is None else "the error of each step, followed"
+    words = f"{share}, roundoff {unit:.2g}{f', of factors {short:.2g}' if short else ''}"
     makes_integers = name in ("quantize", "pointwise") or bool(instruction.op.modules())
     return Rounding(factor, int(floats and makes_integers), words, magnitudes, errors)
 
