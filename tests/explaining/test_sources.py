@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import onnx.parser
 import pytest
 
@@ -14,6 +16,7 @@ from argosy.targets.base import find_arch
 from benchmarks.models import catalog
 from benchmarks.models.family import serialize
 from tests.models import real_models
+from tests.properties.onnx_graphs.compared import draw_graph
 
 SMALL = [preset.name for _, preset in catalog.presets() if preset.name.endswith("_small")]
 REAL = [
@@ -33,8 +36,8 @@ PIPELINES = [
 ]
 
 
-def check(program: Program) -> None:
-    for arch, options in PIPELINES:
+def check(program: Program, pipelines: Sequence[tuple[str, CompileOptions]] = PIPELINES) -> None:
+    for arch, options in pipelines:
 
         def look(stage: Stage, arch: str = arch) -> None:
             lost = [
@@ -58,6 +61,12 @@ def test_masks_that_are_constants_once_shapes_are_known(causal: int) -> None:
     text = f"""<ir_version: 10, opset_import: ["" : 23]> g ({shape} q, {shape} k, {shape} v) => ({shape} y) {{
       y = Attention<is_causal = {causal}>(q, k, v) }}"""
     check(load_onnx(onnx.parser.parse_model(text).SerializeToString()))
+
+
+@pytest.mark.parametrize("first", range(0, 60, 20))
+def test_random_graphs(first: int) -> None:
+    for number in range(first, first + 20):
+        check(load_onnx(draw_graph(number).model()), PIPELINES[:1] + PIPELINES[-1:])
 
 
 @pytest.mark.parametrize("name", REAL)

@@ -137,6 +137,22 @@ def test_convolutions(kind: str, weight_zero: int | None, rank: int, group: int)
     np.testing.assert_allclose(found, before, rtol=1e-4, atol=1e-3)
 
 
+@pytest.mark.parametrize("axis", range(4))
+def test_weights_of_which_a_size_is_known_to_the_run_alone(axis: int) -> None:
+    a, b = codes((1, 2, 6, 6), "int8"), codes((3, 2, 2, 3), "int8")
+    sizes: list[int | str] = [*b.shape]
+    sizes[axis] = "n"
+    build = Builder()
+    x = build.tensor_parameter("x", "int8", a.shape)
+    w = build.tensor_parameter("w", "int8", sizes)
+    values = [centred(build, value, build.constant(np.int8(zero))) for value, zero in ((x, 3), (w, -5))]
+    conv = Conv((1, 1), (1, 0, 0, 1), (1, 1), dtype=INT32)
+    module = build.module({"y": build.add(conv, *values)})
+    after = PassManager((Phase("precision", (LowerQuantize(signed=SIGNED),)),)).run(module)
+    results = [Interpreter(each).run([a, b], Env())[0] for each in (module, after)]
+    np.testing.assert_array_equal(*results)
+
+
 def test_a_sum_that_may_not_fit_stays() -> None:
     build = Builder()
     depth = 33_026

@@ -261,9 +261,10 @@ def _conv(build: Builder, instruction: Instruction, op: Conv, *, all_signed: boo
     if a.zero is not None:
         columns = _summed(build, b, tuple(range(1, weight.rank)), (weight.shape[0], *[1] * (weight.rank - 2)))
     if b.zero is not None:
-        if not isinstance(weight.shape[1], int):
+        window = [size for size in weight.shape[1:] if isinstance(size, int)]
+        if len(window) != weight.rank - 1:
             return None
-        ones = build.constant(np.ones((1, *_sizes(weight)[1:]), np.int8))
+        ones = build.constant(np.ones((1, *window), np.int8))
         rows = build.add(plain, codes, ones)
     parameters = (_spread(build, a, 0, 0), _spread(build, b, 1, x.rank))
     result = _corrected(build, sums, parameters, columns, rows, depth)
@@ -275,10 +276,6 @@ def _conv(build: Builder, instruction: Instruction, op: Conv, *, all_signed: boo
 
 def _sums(found: Codes) -> DType:
     return FLOAT32 if found.codes.dtype.is_float else INT32
-
-
-def _sizes(value: Value) -> tuple[int, ...]:
-    return tuple(size for size in value.shape if isinstance(size, int))
 
 
 def _pair(

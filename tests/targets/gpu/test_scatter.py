@@ -16,6 +16,7 @@ from argosy.ir.dtype import DTYPES, INT64
 from argosy.ir.interpreter import Interpreter
 from argosy.ops.scatter import ScatterElements, ScatterND
 from argosy.options import CompileOptions
+from argosy.targets.base import make_target
 from argosy.targets.gpu.solutions.scatter import ScatterAdded, ScatterSearch, ScatterSorted
 
 interpreted_run = pytest.importorskip("tests.targets.gpu.interpreted").interpreted_run
@@ -148,3 +149,16 @@ def test_an_index_outside_is_a_fault() -> None:
     given_ = {"x": np.ones(4, np.float32), "i": np.array([[0], [3], [4], [1], [1]]), "u": np.ones(5, np.float32)}
     with pytest.raises(ArgosyError, match="4"):
         run(given_)
+
+
+def test_indices_of_unknown_depth_are_declined() -> None:
+    """How many axes they index only the run knows; no kernel can be made without."""
+    build = Builder()
+    x = build.tensor_parameter("x", "float32", [4])
+    indices = build.tensor_parameter("i", "int64", [2, "K"])
+    updates = build.tensor_parameter("u", "float32", [2])
+    target = make_target("gpu", gpu_arch="gfx942")
+    module = build.module({"y": build.add(ScatterND(), x, indices, updates)})
+    (choice,) = target.outline(module, CompileOptions()).choices
+    assert choice.solution == "host"
+    assert any("the depth of the indices is known only when the program runs" in why for why in choice.declined)

@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from argosy.frontends.onnx.node import Node
-from argosy.ir.builder import Builder, Namer
+from argosy.ir.builder import Builder
 from argosy.ir.dtype import BOOL, INT64, Array
 from argosy.ir.module import Module, Value
 from argosy.ir.types import TensorType, Type
@@ -42,7 +42,7 @@ def couple(node: Node, wins: Value, classes: int) -> Value:
     """
     coupling = _coupling(node, wins, classes)
     begin = node.add(Broadcast((wins.shape[0], classes)), node.constant(1.0 / classes, wins.dtype))
-    body = _round(node.builder.namer, begin.type, coupling.type, classes)
+    body = _round(node, begin.type, coupling.type, classes)
     return node.add(Loop(body, 1), node.constant(max(100, classes), INT64), None, begin, coupling)
 
 
@@ -63,9 +63,9 @@ def _coupling(node: Node, wins: Value, classes: int) -> Value:
     return node.pointwise(lambda one, square, r, t: one * square - r * t, same, squares, against, turned)
 
 
-def _round(namer: Namer, p_type: Type, q_type: Type, classes: int) -> Module:
+def _round(node: Node, p_type: Type, q_type: Type, classes: int) -> Module:
     """The body of the loop over rounds: every class once, for the rows that are not done."""
-    builder = Builder("round", namer=namer)
+    builder = Builder("round", namer=node.builder.namer).at(node.label)
     builder.parameter("number", TensorType(INT64, ()))
     builder.parameter("again", TensorType(BOOL, ()))
     p, q = builder.parameter("p", p_type), builder.parameter("q", q_type)
@@ -76,15 +76,15 @@ def _round(namer: Namer, p_type: Type, q_type: Type, classes: int) -> Module:
     error = builder.add(Reduce("max", (1,)), builder.pointwise(lambda a, b: (a - b).abs(), product, energy))
     limit = 0.005 / classes
     busy = builder.pointwise(lambda e: e >= limit, error)
-    step = _step(namer, (p.type, product.type, energy.type, q.type), classes)
+    step = _step(node, (p.type, product.type, energy.type, q.type), classes)
     moved, *_ = builder.add_all(Loop(step, 3), builder.constant(classes, INT64), None, p, product, energy, q)
     chosen = builder.pointwise(lambda go, new, old: go.select(new, old), busy, moved, p)
     return builder.module([("again", builder.add(Reduce("max", (0, 1), keep_dims=False), busy)), ("p", chosen)])
 
 
-def _step(namer: Namer, types: Sequence[Type], classes: int) -> Module:
+def _step(node: Node, types: Sequence[Type], classes: int) -> Module:
     """The body of the loop over classes: p[t] is moved to its best, p made to add up to 1, Q p and p' Q p follow."""
-    builder = Builder("class", namer=namer)
+    builder = Builder("class", namer=node.builder.namer).at(node.label)
     number = builder.parameter("number", TensorType(INT64, ()))
     again = builder.parameter("again", TensorType(BOOL, ()))
     p, product, energy, q = (builder.parameter(name, kind) for name, kind in zip(_STATE, types, strict=True))

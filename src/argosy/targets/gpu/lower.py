@@ -177,7 +177,11 @@ class _Lowering(ModuleLowering):
     def _attempt(
         self, solution: Solution, problem: Problem, instruction: Instruction, reasons: list[str]
     ) -> Draft | None:
-        if why := self.why_left_out(solution.name) or solution.applies(problem):
+        try:
+            why = self.why_left_out(solution.name) or solution.applies(problem)
+        except DeclinedError as declined:
+            why = str(declined)
+        if why:
             reasons.append(f"{solution.name}: {why}")
             return None
         for bound in SPILLS if self._spilled else SPILLS[-1:]:

@@ -99,7 +99,7 @@ class Solution(ABC):
     rank: ClassVar[int] = 0
 
     def applies(self, problem: Problem) -> str:
-        """Why the solution can't do this problem; empty where it can, as by default."""
+        """Why the solution can't do this problem; empty where it can, as by default. May raise DeclinedError."""
         del problem
         return ""
 
