@@ -41,7 +41,8 @@ def libraries(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 @pytest.fixture(autouse=True)
 def bare(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine without such libraries."""
-    monkeypatch.setattr(ranges, "_NVTX", ())
+    monkeypatch.setattr(ranges, "_NVTX", ("libabsent.so",))
+    monkeypatch.setattr(ranges, "_nvidia_folders", list)
     monkeypatch.setattr(ranges, "_ROCTX", ("libroctx64.so.4",))
     monkeypatch.setattr(ranges, "rocm_folders", lambda: ["/nonexistent"])
     monkeypatch.setitem(sys.modules, "nvtx", None)
@@ -123,6 +124,16 @@ def test_what_fails_leaves_no_range_open(nvtx: ctypes.CDLL, tmp_path: Path) -> N
     with pytest.raises(UsageError):
         marks.run(session, {"index": np.array([10**6]), "flag": np.array([True, False])})
     assert nested(nvtx)[0][0] == "argosy run"
+
+
+def test_libraries_of_wheels_are_found(libraries: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ranges, "_NVTX", (libraries["nvtx"].name,))
+    monkeypatch.setattr(ranges, "_nvidia_folders", lambda: [libraries["nvtx"].parent.parent.parent])
+    nvtx = recorder(libraries["nvtx"])
+    found = ranges.range_library("nvidia")
+    found.push("a")
+    found.pop()
+    assert nested(nvtx) == [["a", []]]
 
 
 def test_the_package_comes_first(nvtx: ctypes.CDLL, monkeypatch: pytest.MonkeyPatch) -> None:

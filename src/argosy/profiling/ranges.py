@@ -1,13 +1,14 @@
 """Ranges for profilers: each instruction of a run under the name of its node, inside a range for the run.
 
-NVIDIA's tools show ranges of NVTX, by the package `nvtx` or the library of CUDA's toolkit; AMD's show those of roctx,
-by ROCm's libraries. Both are stacks for each thread: ranges are pushed and popped.
+NVIDIA's tools show ranges of NVTX, by the package `nvtx` or a library of CUDA's toolkit or wheels; AMD's show those of
+roctx, by ROCm's libraries. Both are stacks for each thread: ranges are pushed and popped.
 """
 
 from __future__ import annotations
 
 import ctypes
 import importlib
+import importlib.util
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +23,7 @@ from argosy.runtime.session import Session
 
 __all__ = ["RangeLibrary", "Ranges", "range_library"]
 
-_NVTX: Final = ("libnvToolsExt.so.1", "nvToolsExt64_1.dll")
+_NVTX: Final = ("libnvtx3interop.so.1", "libnvToolsExt.so.1", "nvToolsExt64_1.dll")
 _ROCTX: Final = ("librocprofiler-sdk-roctx.so.1", "librocprofiler-sdk-roctx.so", "libroctx64.so.4", "libroctx64.so")
 _INSTALL: Final = {
     "nvtx": "install it with: pip install nvtx",
@@ -92,8 +93,15 @@ def _nvtx() -> RangeLibrary | None:
     try:
         nvtx: Any = importlib.import_module("nvtx")
     except ImportError:
-        return _of_library("NVTX", _NVTX, "nvtxRangePushA", "nvtxRangePop")
+        paths = [str(path) for folder in _nvidia_folders() for name in _NVTX for path in folder.glob(f"*/lib/{name}")]
+        return _of_library("NVTX", (*_NVTX, *paths), "nvtxRangePushA", "nvtxRangePop")
     return RangeLibrary("NVTX", nvtx.push_range, nvtx.pop_range)
+
+
+def _nvidia_folders() -> Sequence[Path]:
+    """Where NVIDIA's wheels lie, which torch brings along."""
+    found = importlib.util.find_spec("nvidia")
+    return [Path(folder) for folder in (found.submodule_search_locations or ())] if found else []
 
 
 def _roctx() -> RangeLibrary | None:
