@@ -42,8 +42,8 @@ def local(net: Network, x: str) -> str:
 
 def enlarged(net: Network, x: str) -> str:
     scales = net.constant([1.0, 1.0, 2.0, 2.0])
-    corners = net.op("Resize", x, "", scales, mode="linear", coordinate_transformation_mode="align_corners")
-    return net.op("Add", net.op("Resize", x, "", scales, name="guilty", mode="linear"), corners)
+    plain = net.op("Resize", x, "", scales, mode="linear", coordinate_transformation_mode="asymmetric")
+    return net.op("Add", net.op("Resize", x, "", scales, name="guilty", mode="linear"), plain)
 
 
 def averaged(net: Network, x: str) -> str:

@@ -78,16 +78,14 @@ def extremes(net: Network, x: str) -> str:
 
 
 def alike(old: Any) -> Any:
-    """Reductions of any kind are one."""
-    return lambda op: ("reduce", op.axes, op.keep_dims) if isinstance(op, Reduce) else old(op)
+    """The least and the greatest are one."""
+    return lambda op: ("extreme", op.axes) if isinstance(op, Reduce) and op.kind in ("min", "max") else old(op)
 
 
 def weighted(net: Network, x: str) -> str:
     first = net.op("MatMul", x, net.weight(24, 20), name="one")
-    second = net.op("MatMul", net.op("Sin", x), net.weight(24, 20))
-    return net.op(
-        "Sub", net.op("Mul", first, net.op("Cos", second)), net.op("MatMul", x, net.weight(24, 20), name="two")
-    )
+    second = net.op("MatMul", net.op("Sin", x), net.weight(24, 20), name="two")
+    return net.op("Mul", net.op("Sub", first, second), net.op("Cos", net.op("MatMul", x, net.weight(24, 1))))
 
 
 def alike_constants(old: Any) -> Any:
@@ -96,7 +94,7 @@ def alike_constants(old: Any) -> Any:
 
 
 def halves(net: Network, x: str) -> str:
-    size = net.op("Gather", net.op("Shape", x, name="shape"), net.constant(1, "int64"), name="size")
+    size = net.op("Gather", net.op("Shape", x), net.constant(1, "int64"))
     half = net.op("Div", size, net.constant(2, "int64"), name="guilty")
     scale = net.op("Cast", net.op("Mul", half, half), to=TensorProto.FLOAT)
     return net.op("Div", x, net.op("Add", scale, net.constant(1.0)))
@@ -160,7 +158,7 @@ def turned_round(old: Any) -> Any:
 
 def squares(net: Network, x: str) -> str:
     large = net.op("Mul", x, net.constant(900.0))
-    total = net.op("ReduceSum", net.op("Mul", large, large, name="square"), net.ints(1), name="guilty")
+    total = net.op("ReduceSum", net.op("Mul", large, large), net.ints(1), name="guilty")
     return net.op("Sub", total, net.op("ReduceSum", net.op("MatMul", x, net.weight(24, 6)), net.ints(1)))
 
 
@@ -236,7 +234,7 @@ FAULTS: Final = (
           lambda: perceptron(extremes), lambda: replaced(eliminate_common, "op_signature", alike)),
     Fault("constants_by_type", "wrong sharing of literals", "pass:eliminate_common", ("one", "two"),
           lambda: perceptron(weighted), lambda: replaced(eliminate_common, "op_signature", alike_constants)),
-    Fault("fold_shapes", "wrong dim expression", "pass:fold_shapes", ("shape", "guilty"), lambda: recurrent(halves),
+    Fault("fold_shapes", "wrong dim expression", "pass:fold_shapes", ("guilty",), lambda: recurrent(halves),
           lambda: replaced(fold_shapes, "_spelt", upwards), dims={"N": "2..4", "T": "5..9"}),
     Fault("group_queries", "wrong pass", "pass:group_queries", ("scores", "softmax", "guilty"),
           lambda: recurrent(heads), lambda: replaced(group_queries, "_repeats", lambda _: lambda *_: True),
@@ -245,7 +243,7 @@ FAULTS: Final = (
           lambda: replaced(lower_einsum, "_multiplied", crossed)),
     Fault("hoist_constant_steps", "wrong pass", "pass:hoist_constant_steps", ("guilty",),
           lambda: convolutional(moments), lambda: replaced(hoist_constant_steps, "_apart", turned_round)),
-    Fault("lower_precision", "wrong precision", "pass:lower_precision", ("square", "guilty"),
+    Fault("lower_precision", "wrong precision", "pass:lower_precision", ("guilty",),
           lambda: perceptron(squares), lambda: replaced(lower_precision.LowerPrecision, "_lower", short_sums),
           options=CompileOptions(precision="fp16")),
     Fault("lower_quantize", "zero point ignored", "pass:lower_quantize", ("guilty",),

@@ -51,7 +51,7 @@ def select_known(condition: Any, x: Any, y: Any) -> Any:
 
 
 def zeros(net: Network, x: str) -> str:
-    undefined = net.op("Mul", net.op("Log", x, name="undefined"), net.constant(0.0), name="guilty")
+    undefined = net.op("Mul", net.op("Log", x), net.constant(0.0), name="guilty")
     return net.op("Add", undefined, net.op("Mul", net.op("Exp", x), net.constant(0.0)))
 
 
@@ -232,7 +232,7 @@ FAULTS: Final = (
           wrong_rule(algebra.absorb_sign, absorb_sign)),
     Fault("select_known", "wrong rule", "rule:select_known", ("guilty",), lambda: perceptron(chosen),
           wrong_rule(algebra.select_known, select_known)),
-    Fault("multiply_by_zero", "rule that no longer declines", "rule:multiply_by_zero", ("undefined", "guilty"),
+    Fault("multiply_by_zero", "rule that no longer declines", "rule:multiply_by_zero", ("guilty",),
           lambda: perceptron(zeros, 9), wrong_rule(algebra.multiply_by_zero, multiply_by_zero)),
     Fault("merge_constants", "rule that no longer declines", "rule:merge_constants", ("lower", "guilty"),
           lambda: convolutional(clipped), wrong_rule(algebra.merge_constants, merge_constants)),

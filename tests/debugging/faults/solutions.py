@@ -110,15 +110,13 @@ def shares(net: Network, x: str) -> str:
 
 
 def cancelling(net: Network, x: str) -> str:
-    both = net.op(
-        "Concat", net.constant(np.full((4, 1), 3e9)), x, net.constant(np.full((4, 1), -3e9)), axis=1, name="both"
-    )
+    both = net.op("Concat", net.constant(np.full((4, 1), 3e9)), x, net.constant(np.full((4, 1), -3e9)), axis=1)
     total = net.op("ReduceSum", both, net.ints(1), name="guilty")
     return net.op("Add", total, net.op("ReduceSum", net.op("Abs", x), net.ints(1)))
 
 
 def least(net: Network, x: str) -> str:
-    high = net.op("ReduceMax", net.op("Neg", net.op("Exp", x), name="negative"), net.ints(0), name="guilty")
+    high = net.op("ReduceMax", net.op("Neg", net.op("Exp", x)), net.ints(0), name="guilty")
     return net.op("Add", high, net.op("ReduceMax", net.op("Abs", x), net.ints(0)))
 
 
@@ -181,17 +179,14 @@ def coded_border(net: Network, x: str) -> str:
 
 
 def averages(net: Network, x: str) -> str:
-    padded = net.op("AveragePool", x, kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1], name="guilty")
-    return net.op(
-        "Add",
-        net.op("AveragePool", net.op("Pad", x, net.ints(0, 0, 0, 0, 0, 0, 1, 1)), kernel_shape=[2, 2], strides=[2, 2]),
-        padded,
-    )
+    image = net.op("Conv", x, net.weight(8, 8, 1, 1), name="image")
+    padded = net.op("AveragePool", image, kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1], name="guilty")
+    return net.op("Add", padded, net.op("AveragePool", x, kernel_shape=[1, 1], strides=[2, 2]))
 
 
 # --------------------------------------------------------------------------------------------- orders, and many threads
 def ranked(net: Network, x: str) -> str:
-    _, places = net.ops("TopK", 2, net.op("Relu", x, name="ties"), net.ints(20), name="guilty")
+    _, places = net.ops("TopK", 2, net.op("Relu", x), net.ints(20), name="guilty")
     _, others = net.ops("TopK", 2, x, net.ints(20))
     return net.op("Cast", net.op("Sub", net.op("Mul", places, places), others), to=TensorProto.FLOAT)
 
@@ -232,9 +227,9 @@ FAULTS: Final = (
           lambda: perceptron(odd_columns, 32), lambda: replaced(dot, "pack_right", neighbours)),
     Fault("softmax_tail", "missing tail", "solution:softmax rows", ("guilty",), lambda: recurrent(shares),
           wrong_kernel(SoftmaxRows, "total += (float64)power;", ""), dims={"N": "2..4", "T": "5..9"}),
-    Fault("short_sums", "wrong precision", "solution:reduction loops", ("both", "guilty"),
+    Fault("short_sums", "wrong precision", "solution:reduction loops", ("guilty",),
           lambda: perceptron(cancelling, 24, 4), wrong_kernel(ReductionLoops, "float64", "float32"), dims={}),
-    Fault("greatest_of_none", "wrong neutral element", "solution:reduction across", ("negative", "guilty"),
+    Fault("greatest_of_none", "wrong neutral element", "solution:reduction across", ("guilty",),
           lambda: perceptron(least), wrong_kernel(ReductionAcross, "(-__builtin_inff())", "(0.0f)")),
     Fault("backwards", "off by one", "solution:cumulative loops", ("guilty",), lambda: perceptron(running),
           wrong_kernel(CumulativeLoops, "size - 1 - i", "size - 1 - (i ^ 1)")),
@@ -250,9 +245,9 @@ FAULTS: Final = (
     Fault("border_of_codes", "wrong halo", "solution:direct convolution", ("guilty",),
           lambda: convolutional(coded_border, 18, 9),
           lambda: replaced(DirectConvolution, "halo", lambda old: lambda *given: replace(old(*given), fill=0))),
-    Fault("pooled_border", "wrong padding", "solution:blocked pool", ("guilty",), lambda: convolutional(averages),
-          wrong_kernel(BlockedPool, " * 2 - 1;", " * 2 - 0;")),
-    Fault("ties", "wrong order", "solution:top-k heap", ("ties", "guilty"), lambda: perceptron(ranked),
+    Fault("pooled_border", "wrong padding", "solution:blocked pool", ("image", "guilty"),
+          lambda: convolutional(averages), wrong_kernel(BlockedPool, " * 2 - 1;", " * 2 - 0;")),
+    Fault("ties", "wrong order", "solution:top-k heap", ("guilty",), lambda: perceptron(ranked),
           wrong_kernel(TopKHeap, "&& i < j", "&& i > j")),
     Fault("nearest", "wrong rounding", "solution:resize passes", ("guilty",), lambda: convolutional(nearest, 3, 6),
           wrong_kernel(ResizePasses, "__builtin_elementwise_floor(", "__builtin_elementwise_ceil(")),
