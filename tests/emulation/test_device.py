@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import multiprocessing
 from functools import lru_cache
 from typing import Any
 
@@ -51,6 +52,25 @@ def test_models_agree(model: str, arch: str, precision: str) -> None:
     for name, value in expected.items():
         room = (3e-3 if precision == "fp16" else 2e-6) * float(np.abs(value).max())
         np.testing.assert_allclose(np.asarray(found[name], np.float64), value, rtol=0, atol=room, err_msg=name)
+
+
+@pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="there are no forks here")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_child_emulates_too() -> None:
+    artifact, feeds = compiled("bert_small", "gfx942"), catalog.feeds("bert_small")
+    session = argosy.Session(artifact, device="emulated:gfx942")
+    expected = session.run(feeds)  # starts threads, which a child does not have
+    ours, theirs = multiprocessing.get_context("fork").Pipe(duplex=False)
+    child = multiprocessing.get_context("fork").Process(target=lambda: theirs.send(session.run(feeds)))
+    child.start()
+    try:
+        assert ours.poll(60), "it hangs"
+        found = ours.recv()
+    finally:
+        child.kill()
+        child.join()
+    for name, value in expected.items():
+        np.testing.assert_array_equal(found[name], value)
 
 
 def test_only_what_is_asked_for_is_emulated() -> None:
