@@ -1,18 +1,27 @@
-"""Each planted fault is found by `argosy.verify`, and nothing is found without it."""
+"""Each planted fault is found, blamed on the part that has it, and reduced to a few nodes; nobody says where it is."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
 
 import argosy
+from argosy.compiler import load_onnx
+from argosy.debugging import Bisection, Reduced, bisect, reduce_model
 from argosy.errors import ArgosyError
 from argosy.host_cpu import physical_cores
+from argosy.inputs import make_inputs
 from argosy.options import Dimensions
 from argosy.verification import Report
 from tests.debugging.faults.catalog import FAULTS
 from tests.debugging.faults.fault import Fault
+
+MOST_NODES = 3
+
+every_fault = pytest.mark.parametrize("fault", FAULTS, ids=str)
 
 
 def verified(fault: Fault) -> Report:
@@ -23,14 +32,66 @@ def verified(fault: Fault) -> Report:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("fault", FAULTS, ids=str)
-def test_a_fault_is_found(fault: Fault) -> None:
+def bisected(fault: Fault) -> Bisection:
+    """What `bisect` says of the fault's model, on the inputs that `verify` takes."""
+    model, dims = fault.model().SerializeToString(), Dimensions.of(fault.dims)
+    program = load_onnx(model, dims=dims)
+    artifact = argosy.compile(program, targets=fault.targets, precision=fault.options.precision)
+    inputs = make_inputs(program.inputs, fault.inputs, dims, program=lambda: program).values
+    against_others = model if fault.against == "onnxruntime" else None
+    return bisect(program, artifact, inputs, device=fault.device, model=against_others)
+
+
+def reduced(fault: Fault) -> Reduced | None:
+    """What is left of the fault's model."""
+    return reduce_model(
+        fault.model().SerializeToString(), targets=fault.targets, device=fault.device, against=fault.against,
+        dims=fault.dims, inputs=fault.inputs, options=fault.options, seconds=60,
+    )  # fmt: skip
+
+
+@contextmanager
+def planted(fault: Fault) -> Iterator[None]:
+    """In the block the fault is there. Skips where this machine can't show it."""
     if physical_cores() < fault.cores:
         pytest.skip(f"needs {fault.cores} cores")
-    assert verified(fault).passed, "without the fault"
     with fault.plant():
+        yield
+
+
+def test_there_are_enough() -> None:
+    assert len(FAULTS) >= 60
+    assert len({fault.name for fault in FAULTS}) == len(FAULTS)
+    sizes = [len(fault.model().graph.node) for fault in FAULTS]
+    assert min(sizes) >= 8
+    assert max(sizes) <= 30
+
+
+@every_fault
+def test_it_is_found(fault: Fault) -> None:
+    assert verified(fault).passed, "without the fault"
+    with planted(fault):
         if fault.raises:
             with pytest.raises(ArgosyError):
                 verified(fault)
         else:
             assert not verified(fault).passed, "with the fault"
+
+
+@every_fault
+def test_it_is_blamed(fault: Fault) -> None:
+    with planted(fault):
+        found = bisected(fault)
+    assert found.blame is not None
+    assert found.blame.part == fault.blame, str(found)
+    assert found.nodes[-1:] == fault.nodes[-1:] or not fault.nodes, str(found)
+    assert found.cured == bool(found.blame.without), str(found)
+
+
+@pytest.mark.parametrize("fault", [fault for fault in FAULTS if not fault.raises], ids=str)
+def test_it_is_reduced(fault: Fault) -> None:
+    with planted(fault):
+        small = reduced(fault)
+    assert small is not None
+    assert len(small.model.graph.node) <= MOST_NODES, str(small)
+    assert {node.name for node in small.model.graph.node} >= set(fault.nodes), str(small)

@@ -251,6 +251,6 @@ FAULTS: Final = (
           wrong_kernel(TopKHeap, "&& i < j", "&& i > j")),
     Fault("nearest", "wrong rounding", "solution:resize passes", ("guilty",), lambda: convolutional(nearest, 3, 6),
           wrong_kernel(ResizePasses, "__builtin_elementwise_floor(", "__builtin_elementwise_ceil(")),
-    Fault("many_updates", "race", "stage:threads", ("guilty",), lambda: tabular(counted),
+    Fault("many_updates", "race", "solution:scatter loops", ("guilty",), lambda: tabular(counted),
           changed_kernels(ScatterLoops, cut), inputs=ranges(k=(0, 39)), cores=2),
 )  # fmt: skip
