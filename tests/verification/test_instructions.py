@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -38,11 +39,12 @@ def program() -> Program:
     return Program(build.module({"y": value, "z": other}))
 
 
-def plant(monkeypatch: pytest.MonkeyPatch) -> None:
-    def wrong(build: Builder, x: Value, c: Value) -> Value:
-        del c
-        return build.pointwise("add", x, x)
+def doubled(build: Builder, x: Value, c: Value) -> Value:
+    del c
+    return build.pointwise("add", x, x)
 
+
+def plant(monkeypatch: pytest.MonkeyPatch, wrong: Callable[..., Value] = doubled) -> None:
     rules = (
         dataclasses.replace(each, build=wrong, parameters=("build", "x", "c"))
         if each.name == "multiply_by_one"
@@ -75,6 +77,20 @@ def test_right_code_agrees_everywhere_and_each_instruction_is_there() -> None:
     assert list(found) == [step.source for step in given.main.instructions if step.source]
     assert all(entry.passed and not entry.failed for entry in found.values())
     assert all(entry.error < 1e-5 for entry in found.values())
+    assert not any(entry.rounding for entry in found.values())
+
+
+def test_a_small_fault_is_more_than_rounding_explains(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hundred thousandth is within the rule of a whole model, and no rounding of a float32."""
+
+    def slightly(build: Builder, x: Value, c: Value) -> Value:
+        del c
+        return build.pointwise("div", x, build.constant(np.float32(0.99999)))
+
+    plant(monkeypatch, slightly)
+    found = compared(program(), {"x": GENERATOR.standard_normal((5, SIZE)).astype(np.float32)})
+    assert all(entry.passed for entry in found.values())
+    assert [node for node, entry in found.items() if entry.rounding] == ["one"]
 
 
 def test_errors_add_up_in_the_run_and_not_alone() -> None:

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from argosy.comparison import compare
 from argosy.errors import ArgosyError
 from argosy.ir.module import Constant, Instruction
 from argosy.ir.types import TensorType
@@ -21,6 +22,7 @@ from argosy.verification.code import Code
 from argosy.verification.cutting import Truth, apart, exposed
 from argosy.verification.measure import measure
 from argosy.verification.report import InstructionReport
+from argosy.verification.single_op import tolerance_of
 from argosy.verification.tolerance import Tolerance
 
 __all__ = ["compare_instructions"]
@@ -128,6 +130,8 @@ def _report(
         return dict(zip(names, found[step], strict=True)) if step in found else {}
 
     by_itself, in_all = named(alone), named(together)
+    operands = [None if value is None else truth.values[value] for value in step.operands]
+    rounding = tolerance_of(step, truth.symbols, tolerance.precision, operands)
     return InstructionReport(
         step.source or step.op.name,
         step.op.name,
@@ -137,4 +141,5 @@ def _report(
         tolerance.compare(expected, in_all) if in_all else (),
         step in observed,
         failed.get(step, ""),
+        compare(expected, by_itself, rounding) if by_itself else (),
     )

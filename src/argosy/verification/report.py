@@ -81,7 +81,7 @@ class InstructionReport:
 
     `differences` and `mismatches` are those by itself; `accumulated` has what all instructions before it add.
     `observed` says that this is of the artifact's own run, not of code that gives every result. `failed` is why it was
-    not run.
+    not run. `rounding` says where it is further off by itself than rounding explains, by however little.
     """
 
     node: str
@@ -92,6 +92,7 @@ class InstructionReport:
     accumulated_mismatches: tuple[Mismatch, ...] = ()
     observed: bool = False
     failed: str = ""
+    rounding: tuple[Mismatch, ...] = ()
 
     @property
     def passed(self) -> bool:
@@ -161,13 +162,17 @@ def _told_instructions(entries: tuple[InstructionReport, ...]) -> list[str]:
     """How many differ, those, and the largest errors, as shares of the largest magnitude of each result."""
     alone = sum(bool(entry.mismatches) for entry in entries)
     together = sum(bool(entry.accumulated_mismatches) for entry in entries)
-    lines = [f"{len(entries)} instructions compared: {alone} differ alone, on true inputs, {together} in the run"]
+    rounded = sum(bool(entry.rounding) for entry in entries)
+    counts = f"{alone} differ alone, on true inputs, {together} in the run"
+    lines = [f"{len(entries)} instructions compared: {counts}; {rounded} are further off alone than rounding explains"]
     lines += [f"  could not be run: {entry.node} ({entry.op}): {entry.failed}" for entry in entries if entry.failed]
-    wrong = [entry for entry in entries if not entry.passed]
+    beyond = [entry for entry in entries if entry.rounding and entry.passed]
+    wrong = [entry for entry in entries if not entry.passed] or beyond
     shown = wrong or sorted(entries, key=lambda entry: -entry.error)[:_SHOWN]
     lines.append(f"  {'alone':>8} {'in run':>8}  {'those that differ' if wrong else 'the largest errors'}")
     for entry in shown:
-        why = next((mismatch.what for mismatch in (*entry.mismatches, *entry.accumulated_mismatches)), "")
+        reasons = (*entry.mismatches, *entry.accumulated_mismatches, *entry.rounding)
+        why = next((mismatch.what for mismatch in reasons), "")
         told = f"{entry.node} ({entry.op}){': ' if why else ''}{why}"
         lines.append(f"  {entry.error:8.1e} {entry.accumulated_error:8.1e}  {told}")
     return lines
