@@ -32,7 +32,7 @@ from argosy.ir.program_files import CONSTANTS_LIMIT, program_files
 from argosy.options import CompileOptions, Dimensions, DimRequest, cache_folder
 from argosy.targets.base import Target
 
-__all__ = ["KEPT", "Case", "compile_case", "dimension_words", "import_case", "leaving_reproducer", "option_words",
+__all__ = ["KEPT", "Case", "compile_case", "import_case", "leaving_reproducer", "option_words",
            "read_case"]  # fmt: skip
 
 KEPT: Final = 20
@@ -85,7 +85,7 @@ def import_case(model: object, dims: Dimensions, *, skip_unknown: bool, strict: 
     file = f"{_PROGRAM}.txt" if isinstance(model, Program) else _MODEL
     flags = [word for word, on in (("--skip-unknown", skip_unknown), ("--strict-onnx", strict)) if on]
     told = {"dims": dataclasses.asdict(dims), "skip_unknown": skip_unknown, "strict": strict}
-    return Case("import", lambda: _model_files(model), ("read", file, *dimension_words(dims), *flags), told)
+    return Case("import", lambda: _model_files(model), ("read", file, *_dimension_words(dims), *flags), told)
 
 
 def read_case(program: Program, words: Sequence[str]) -> Case:
@@ -118,7 +118,7 @@ def leaving_reproducer(case: Callable[[], Case] | None) -> Iterator[None]:
 def option_words(options: CompileOptions) -> list[str]:
     """What a command line says to have these options."""
     words = [f"--{options.precision}"] if options.precision != "fp32" else []
-    words += dimension_words(options.dims)
+    words += _dimension_words(options.dims)
     for word, value, usual in (("accuracy", options.accuracy, "standard"), ("compile-mode", options.mode, "balanced")):
         words += [f"--{word}", value] if value != usual else []
     words += [
@@ -130,7 +130,7 @@ def option_words(options: CompileOptions) -> list[str]:
     return words + (["--jobs", str(options.jobs)] if options.jobs is not None else [])
 
 
-def dimension_words(dims: Dimensions) -> list[str]:
+def _dimension_words(dims: Dimensions) -> list[str]:
     """What a command line says to ask the same of the dims."""
     words = [word for request in dims.dims for word in ("--dim", f"{request.name}={_sizes(request)}")]
     for name, shape in dims.shapes:

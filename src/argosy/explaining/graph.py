@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -24,11 +24,12 @@ class Placed:
 class Fate:
     """What stands in the place of a node that has gone: of its `kind`, and the node that has taken it over, if one has.
 
-    constant: a constant · nothing: what it read itself · same: another node, which gives the same · part: another
-    node, of which it is a part now · unread: none, for nothing reads it any more.
+    constant: a constant · nothing: what it read itself · same: another node, which gives the same · step: a step of
+    another node, which gives the same · part: another node, of which it is a part now · unread: none, for nothing reads
+    it any more.
     """
 
-    kind: Literal["constant", "nothing", "same", "part", "unread"]
+    kind: Literal["constant", "nothing", "same", "step", "part", "unread"]
     node: str = ""
 
     def __str__(self) -> str:
@@ -39,6 +40,8 @@ class Fate:
                 return f"nothing is left to do: {self.node or 'an input'} is read in its place"
             case "same":
                 return f"{self.node} gives the same, and is read in its place"
+            case "step":
+                return f"a step of {self.node} gives the same, and is read in its place"
             case "unread":
                 return "nothing reads it any more, and it is removed"
         return f"it is part of {self.node}"
@@ -79,6 +82,8 @@ def _collect(before: Graph, after: Graph, node: str, found: dict[Fate, None], se
         fate = _taken(value, reader, read)
         if fate.kind in ("nothing", "same") and _work(before, fate.node) != _work(after, fate.node):
             fate = Fate("part", fate.node)  # that does more now, as a product does with other weights
+        if fate.kind == "same" and len(after.of_node.get(fate.node, ())) > 1:
+            fate = Fate("step", fate.node)
         found.setdefault(fate)
 
     for placed in before.of_node[node]:
@@ -89,7 +94,7 @@ def _collect(before: Graph, after: Graph, node: str, found: dict[Fate, None], se
             if name == node or not name:
                 continue
             if name in after.of_node:
-                kept = _same_reader(reader, after.of_node[name])
+                kept = _same_reader(reader, before.of_node.get(name, ()), after.of_node[name])
                 if kept is None:
                     found.setdefault(Fate("part", name))
                 else:
@@ -123,10 +128,17 @@ def _work(graph: Graph, node: str) -> set[object]:
     }
 
 
-def _same_reader(reader: Instruction, now: Collection[Placed]) -> Instruction | None:
-    """The instruction that a reader is now, where it still does the same on as many operands."""
-    alike = (each.instruction for each in now if each.instruction.op == reader.op)
-    return next((each for each in alike if len(each.operands) == len(reader.operands)), None)
+def _same_reader(reader: Instruction, then: Iterable[Placed], now: Iterable[Placed]) -> Instruction | None:
+    """The instruction that a reader is now, where as many of its node as before do the same on as many operands."""
+    old, new = (
+        [
+            each.instruction
+            for each in placed
+            if each.instruction.op == reader.op and len(each.instruction.operands) == len(reader.operands)
+        ]
+        for placed in (then, now)
+    )
+    return new[old.index(reader)] if len(old) == len(new) and reader in old else None
 
 
 def _taken(value: Value | None, reader: str, read: Collection[str]) -> Fate:
