@@ -275,7 +275,6 @@ def test_no_folder_is_left_where_none_is_wanted(model: Path, cache: Path, monkey
 OPTIONS: dict[str, Any] = {
     "precision": "bf16",
     "dims": Dimensions.of({"N": (1, 8), "M": 4, "K": "1..512"}),
-    "strict": True,
     "accuracy": "exact",
     "allow_tf32": True,
     "fast_math": True,
@@ -288,13 +287,16 @@ OPTIONS: dict[str, Any] = {
 
 
 def test_options_and_targets_are_told_as_a_command_line_has_them() -> None:
-    assert {*OPTIONS, "reproducers"} == {field.name for field in dataclasses.fields(CompileOptions)}
+    assert {*OPTIONS, "strict", "reproducers"} == {field.name for field in dataclasses.fields(CompileOptions)}
     chosen: tuple[Target, ...] = (
         find_arch(CPU),
         make_target("gpu", gpu_arch="mi300x", gpu_num_cu=100, gpu_wavefront_size=64),
     )
     parser = make_parser(next(each for _, each in VERBS.items() if each.name == "compile"))
-    for options in (CompileOptions(**OPTIONS), CompileOptions(dims=Dimensions((), (("x", (2, 3)), ("s", ())), 8))):
+    for options in (
+        CompileOptions(**OPTIONS),
+        CompileOptions(strict=True, dims=Dimensions((), (("x", (2, 3)), ("s", ())), 8)),
+    ):
         arguments = parser.parse(
             ["m", *(word for each in chosen for word in each.command_words()), *option_words(options)]
         )
