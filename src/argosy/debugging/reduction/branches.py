@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import onnx
-from onnx import helper, numpy_helper
+from onnx import helper
 
 from argosy.debugging.reduction.case import Case
 from argosy.debugging.reduction.graph import Graph
-from argosy.debugging.reduction.messages import graphs_of
+from argosy.debugging.reduction.messages import renamed
 from argosy.debugging.reduction.prepare import put_constants_aside
 
 __all__ = ["opened_branches"]
@@ -22,7 +23,7 @@ def opened_branches(case: Case) -> Iterator[Case]:
         return
     graph = Graph.of(case)
     for index, node in enumerate(graph.nodes):
-        taken = _condition(graph, node.input[0]) if _is_if(node) else None
+        taken = _condition(graph.value(node.input[0])) if _is_if(node) else None
         if taken is not None:
             yield Case(_opened(case.model, index, taken=taken), case.inputs)
 
@@ -31,14 +32,7 @@ def _is_if(node: onnx.NodeProto) -> bool:
     return node.op_type == "If" and node.domain in ("", "ai.onnx") and len(node.input) == 1
 
 
-def _condition(graph: Graph, name: str) -> bool | None:
-    held = {tensor.name: tensor for tensor in graph.case.model.graph.initializer}
-    if name in graph.captured:
-        value = graph.captured[name].value
-    elif name in held:
-        value = numpy_helper.to_array(held[name])
-    else:
-        value = graph.case.inputs.get(name)
+def _condition(value: Any) -> bool | None:
     return bool(value.reshape(-1)[0]) if isinstance(value, np.ndarray) and value.size == 1 else None
 
 
@@ -65,30 +59,9 @@ def _opened(model: onnx.ModelProto, index: int, *, taken: bool) -> onnx.ModelPro
         copied = graph.initializer.add()
         copied.CopyFrom(tensor)
         copied.name = names[tensor.name]
-    inside = [_renamed(inner, names) for inner in body.node]
+    inside = [renamed(inner, names) for inner in body.node]
     before, after = list(before), list(after)
     graph.ClearField("node")
     graph.node.extend((*before, *inside, *aliases, *after))
     put_constants_aside(graph)
     return opened
-
-
-def _renamed(node: onnx.NodeProto, names: Mapping[str, str]) -> onnx.NodeProto:
-    """The node with other names for what it reads and gives, in its bodies too."""
-    renamed = onnx.NodeProto()
-    renamed.CopyFrom(node)
-    _rename(renamed, names)
-    return renamed
-
-
-def _rename(node: onnx.NodeProto, names: Mapping[str, str]) -> None:
-    node.input[:] = [names.get(name, name) for name in node.input]
-    node.output[:] = [names.get(name, name) for name in node.output]
-    for body in graphs_of(node):
-        own = {entry.name for entry in (*body.input, *body.initializer)}
-        own.update(name for inner in body.node for name in inner.output)
-        outer = {old: new for old, new in names.items() if old not in own}
-        for inner in body.node:
-            _rename(inner, outer)
-        for entry in body.output:
-            entry.name = outer.get(entry.name, entry.name)

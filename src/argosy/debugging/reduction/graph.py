@@ -5,8 +5,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import onnx
+from onnx import numpy_helper
 
 from argosy.debugging.reduction.capture import Captured, capture
 from argosy.debugging.reduction.case import Case
@@ -66,6 +68,13 @@ class Graph:
     def outputs(self) -> list[str]:
         """The names of the outputs."""
         return [entry.name for entry in self.case.model.graph.output]
+
+    def value(self, name: str) -> Any:
+        """The true value called `name`; None where it isn't known."""
+        if name in self.captured:
+            return self.captured[name].value
+        held = next((tensor for tensor in self.case.model.graph.initializer if tensor.name == name), None)
+        return self.case.inputs.get(name) if held is None else numpy_helper.to_array(held)
 
     def cut(self, chosen: Sequence[int], outputs: Collection[str] | None = None) -> Case | None:
         """The nodes with the indices `chosen` as a model, fed with the true values of what they read.

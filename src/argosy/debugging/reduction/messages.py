@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -15,7 +15,7 @@ from argosy.ir.dim import lone_symbol
 from argosy.ir.dtype import DType
 from argosy.ir.types import MapType, OptionalType, SequenceType, TensorType, Type
 
-__all__ = ["embed_tensors", "graphs_of", "tensor_message", "value_message"]
+__all__ = ["embed_tensors", "graphs_of", "renamed", "tensor_message", "value_message"]
 
 _NUMBERS: Final[dict[DType, int]] = {dtype: number for number, dtype in ELEMENT_TYPES.items()}
 
@@ -99,3 +99,24 @@ def graphs_of(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
         if attribute.type == onnx.AttributeProto.GRAPH:
             yield attribute.g
         yield from attribute.graphs
+
+
+def renamed(node: onnx.NodeProto, names: Mapping[str, str]) -> onnx.NodeProto:
+    """The node with other names for what it reads and gives, in its bodies too."""
+    copied = onnx.NodeProto()
+    copied.CopyFrom(node)
+    _rename(copied, names)
+    return copied
+
+
+def _rename(node: onnx.NodeProto, names: Mapping[str, str]) -> None:
+    node.input[:] = [names.get(name, name) for name in node.input]
+    node.output[:] = [names.get(name, name) for name in node.output]
+    for body in graphs_of(node):
+        own = {entry.name for entry in (*body.input, *body.initializer)}
+        own.update(name for inner in body.node for name in inner.output)
+        outer = {old: new for old, new in names.items() if old not in own}
+        for inner in body.node:
+            _rename(inner, outer)
+        for entry in body.output:
+            entry.name = outer.get(entry.name, entry.name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 from collections.abc import Callable
 from typing import TypeAlias
@@ -9,6 +10,7 @@ from typing import TypeAlias
 import onnx
 
 from argosy.debugging.reduction.branches import opened_branches
+from argosy.debugging.reduction.bypasses import bypassed
 from argosy.debugging.reduction.case import Case
 from argosy.debugging.reduction.ddmin import minimise
 from argosy.debugging.reduction.graph import Graph
@@ -34,10 +36,10 @@ def reduce_case(case: Case, holds: Holds) -> Case:
     case = fixed if holds(fixed) else case
     while True:
         case = _fewer_outputs(_fewer_nodes(case, holds), holds)
-        opened = next(filter(holds, opened_branches(case)), None)
-        if opened is None:
+        changed = next(filter(holds, itertools.chain(opened_branches(case), bypassed(case))), None)
+        if changed is None:
             break
-        case = opened
+        case = changed
     case = simplify_values(case, holds, integers_only=True)
     case = shrink_shapes(case, holds)
     case = simplify_values(case, holds)
