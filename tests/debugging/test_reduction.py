@@ -21,7 +21,7 @@ from argosy.ir.module import Module
 from argosy.ir.types import TensorType
 from argosy.targets.cpu.target import CpuTarget
 from argosy.verification import Tolerance
-from tests.debugging.planting import FLOAT, ModelBuilder, array, plant, wrong_maximum, wrong_maximum_of_tanh
+from tests.debugging.planting import FLOAT, ModelBuilder, array, is_maximum, plant, wrong_maximum, wrong_maximum_of_tanh
 from tests.targets.mirror import MirrorTarget
 
 TARGETS = [MirrorTarget(1)]
@@ -107,6 +107,32 @@ def test_a_fault_of_two_nodes_keeps_both(monkeypatch: pytest.MonkeyPatch) -> Non
     build.add("ReduceMax", axes=[1], keepdims=1, name="culprit")
     build.add("Mul", "b")
     build.chain(15)
+    assert ops(reduced(build.model()).model) == ["Tanh", "ReduceMax"]
+
+
+def test_nodes_between_two_that_matter_give_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+
+    def both(module: Module) -> Module:
+        """Wrong where a maximum is of something that a tanh is in."""
+        behind: set[Any] = set()
+        for instruction in module.instructions:
+            operands = {operand.instruction for operand in instruction.operands if operand is not None}
+            if operands & behind or "tanh" in str(instruction.op.attributes()):
+                behind.add(instruction)
+                if is_maximum(instruction):
+                    return wrong_maximum(module)
+        return module
+
+    plant(monkeypatch, both)
+    build = ModelBuilder(2, 8)
+    build.chain(9)
+    tanh = build.last
+    build.add("Add", "b")
+    build.add_over("Sub", [build.add("MatMul", "w"), tanh])
+    build.add("ReduceMax", axes=[1], keepdims=1)
+    build.add("Mul", "b")
+    build.chain(9)
     assert ops(reduced(build.model()).model) == ["Tanh", "ReduceMax"]
 
 
@@ -255,17 +281,15 @@ def test_a_sequence_can_be_an_input_of_what_is_left(monkeypatch: pytest.MonkeyPa
     assert exit_code(tmp_path) == 1
 
 
-@pytest.mark.parametrize("size", [16, 4_300_000])
-def test_weights_beside_the_model(tmp_path: Path, size: int) -> None:
+@pytest.mark.parametrize(("size", "beside"), [(16, True), (4_300_000, False)])
+def test_weights_outside_of_the_message(tmp_path: Path, *, size: int, beside: bool) -> None:
+    """In a file beside the model; or in the model's own, of which the large ones of over 16 MiB are left there."""
     build = ModelBuilder(1, 8)
     build.chain(4)
     build.add("ReduceMax", axes=[1], keepdims=1)
     build.add("Mul", build.weight("wide", array(1, size)))
-    model = build.model()
     path = tmp_path / "model.onnx"
-    onnx.save(model, path)  # a file of over 16 MiB is read without its weights
-    assert len(reduced(path).nodes) == 1
-    onnx.save(model, path, save_as_external_data=True, location="weights.bin", size_threshold=16)
+    onnx.save(build.model(), path, save_as_external_data=beside, location="weights.bin", size_threshold=16)
     assert len(reduced(path).nodes) == 1
 
 

@@ -17,10 +17,12 @@ import onnx
 import pytest
 from onnx import helper
 
+import argosy
 from argosy.debugging import Reduced, reduce_model
 from argosy.errors import ArgosyError, CompileError, UsageError
 from argosy.ir.module import Module
 from argosy.options import plain_environment
+from tests.debugging.faults.catalog import FAULTS
 from tests.debugging.planting import ModelBuilder, is_maximum, plant
 from tests.targets.mirror import MirrorTarget
 
@@ -136,6 +138,19 @@ def test_a_hang(monkeypatch: pytest.MonkeyPatch) -> None:
     plant(monkeypatch, at_maximum(lambda: time.sleep(600)))
     found = reduced(failing().model(), "hang", seconds=0.7)
     assert found.nodes == ("culprit (ReduceMax)",)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the fault is planted in this process alone")
+def test_a_fault_of_a_device_is_looked_for_in_children() -> None:
+    """What runs there needs threads of its own: those of this process, which has used them, are not in a fork."""
+    fault = next(fault for fault in FAULTS if fault.name == "barrier")
+    asked: dict[str, Any] = {"targets": fault.targets, "device": fault.device, "dims": {"N": 5}}
+    assert argosy.verify(fault.model(), **asked).passed
+    with fault.plant():
+        found = reduce_model(fault.model(), **asked, seconds=100.0)
+    assert found is not None
+    assert (found.kind, found.nodes) == ("error", ("guilty (MatMul)",))
+    assert "a race" in found.failure
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the fault is planted in this process alone")

@@ -18,10 +18,11 @@ from argosy.compiler import compile_program
 from argosy.debugging.reduction.case import Case
 from argosy.debugging.reduction.child import in_child
 from argosy.debugging.reduction.outcome import Outcome
-from argosy.errors import DeviceError, EnvironmentError_, UsageError
+from argosy.errors import ArgosyError, EnvironmentError_, UsageError
 from argosy.frontends.onnx import ImportOptions, load
 from argosy.inputs import write_npz
 from argosy.options import CompileOptions, Dimensions
+from argosy.runtime.selection import select
 from argosy.targets.base import Target
 from argosy.verification import Tolerance, make_reference, verify
 
@@ -32,7 +33,7 @@ __all__ = ["Check", "CommandCheck", "Counted", "Verification"]
 
 log = logging.getLogger("argosy.reduce")
 
-_NOT_FAILURES = (UsageError, DeviceError, EnvironmentError_, MemoryError)
+_NOT_FAILURES = (UsageError, EnvironmentError_, MemoryError)
 """What the user or the machine does wrong, not the code."""
 
 
@@ -40,7 +41,7 @@ class Check(Protocol):
     """Whether a model with inputs fails, in the way that is looked into."""
 
     def __call__(self, model: onnx.ModelProto, inputs: Mapping[str, Any], /) -> bool:
-        """True where it does. A UsageError or EnvironmentError_ means no; what else it raises ends the reduction."""
+        """True where it does. An error of Argosy's means no; what else it raises ends the reduction."""
         ...
 
 
@@ -59,9 +60,17 @@ class Verification:
         """Verify here. Raises where it is not the model or the code that fails."""
         dims = Dimensions(tuple(r for r in self.options.dims.dims if r.name in _symbols(model)))
         options = dataclasses.replace(self.options, dims=dims, reproducers=False)
+        names = _names(model)
         try:
             program = load(model, ImportOptions(dims))
             artifact = compile_program(program, self.targets, options)
+        except _NOT_FAILURES:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever the compiler may raise
+            return Outcome.of_error(error, names)
+        variants, where = artifact.variants, artifact.where
+        select(variants, device=self.device, exact=self.exact, native_code=True, slim=artifact.is_slim, where=where)
+        try:
             report = verify(
                 program,
                 artifact,
@@ -74,8 +83,8 @@ class Verification:
             )
         except _NOT_FAILURES:
             raise
-        except Exception as error:  # noqa: BLE001 - whatever the compiler may raise
-            return Outcome.of_error(error, _names(model))
+        except Exception as error:  # noqa: BLE001 - whatever the code may do; something that fits the device is there
+            return Outcome.of_error(error, names)
         return Outcome.of_report(report)
 
     def outcome_in_child(self, model: onnx.ModelProto, inputs: Mapping[str, Any], seconds: float) -> Outcome:
@@ -87,7 +96,7 @@ class Verification:
         """The check that looks for the same failure: in children where it is one that no process survives."""
 
         def check(model: onnx.ModelProto, inputs: Mapping[str, Any]) -> bool:
-            if first.kind in ("crash", "hang"):
+            if first.spoils:
                 return self.outcome_in_child(model, inputs, seconds).is_like(first)
             return self.outcome(model, inputs).is_like(first)
 
@@ -188,7 +197,7 @@ class Counted:
             with _silence():
                 try:
                     self._answers[key] = self._check(case.model, case.inputs)
-                except (UsageError, EnvironmentError_) as error:
+                except ArgosyError as error:
                     log.debug("not of interest: %s", error)
                     self._answers[key] = False
         return self._answers[key]

@@ -7,6 +7,7 @@ import faulthandler
 import multiprocessing
 import os
 import signal
+import threading
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Any
@@ -29,7 +30,7 @@ def in_child(work: Callable[[], Outcome], seconds: float, *, fresh: bool) -> Out
     theirs.close()
     try:
         if not ours.poll(seconds):
-            return Outcome("hang", f"it takes over {seconds:g} seconds")
+            return Outcome("hang", f"it takes over {seconds:g} seconds", spoils=True)
         try:
             answer = ours.recv()
         except EOFError:
@@ -47,6 +48,7 @@ def in_child(work: Callable[[], Outcome], seconds: float, *, fresh: bool) -> Out
 def _work(connection: Connection, work: Callable[[], Outcome]) -> None:
     if hasattr(os, "setsid"):
         os.setsid()  # so that its own children end with it
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     faulthandler.disable()
     silent = os.open(os.devnull, os.O_WRONLY)
     for stream in (1, 2):
@@ -58,19 +60,32 @@ def _work(connection: Connection, work: Callable[[], Outcome]) -> None:
     connection.send(answer)
 
 
+def _end_with_parent() -> None:
+    """End this process and its children when the parent does, however that happens: nobody else ends what hangs."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        _end_group(os.getpid())
+        os._exit(1)
+
+
 def _crash(code: int) -> Outcome:
     if code >= 0:
-        return Outcome("crash", f"the process ended with exit code {code}", frozenset({str(code)}))
+        return Outcome("crash", f"the process ended with exit code {code}", frozenset({str(code)}), spoils=True)
     try:
         name = signal.Signals(-code).name
     except ValueError:
         name = f"signal {-code}"
-    return Outcome("crash", f"the process was ended by {name}", frozenset({name}))
+    return Outcome("crash", f"the process was ended by {name}", frozenset({name}), spoils=True)
 
 
 def _end(process: Any) -> None:
-    if hasattr(os, "killpg"):
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
+    _end_group(process.pid)
     process.kill()
     process.join()
+
+
+def _end_group(number: int) -> None:
+    if hasattr(os, "killpg"):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(number, signal.SIGKILL)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
 import argosy
-from argosy.errors import ArgosyError, ModelError, UnsupportedError
+from argosy.errors import ArgosyError, DeviceError, ModelError, UnsupportedError
 from argosy.verification import Report
 
 __all__ = ["Kind", "Outcome"]
@@ -18,17 +18,21 @@ __all__ = ["Kind", "Outcome"]
 Kind: TypeAlias = Literal["agrees", "wrong numbers", "error", "crash", "hang", "check"]
 
 _WORD: Final = re.compile(r"[^\s'\"(),:;\[\]→]+")
-_NUMBER: Final = re.compile(r"\d+")
+_NUMBER: Final = re.compile(r"0x[0-9a-f]+|\d+")
 _HOME: Final = Path(argosy.__file__).parent
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """`told` is for people; `marks` tell one failure of a kind from another: a place in the code, or a text."""
+    """`told` is for people; `marks` tell one failure of a kind from another: a place in the code, or a text.
+
+    One that `spoils` leaves a process that is of no use, if any.
+    """
 
     kind: Kind
     told: str = ""
     marks: frozenset[str] = frozenset()
+    spoils: bool = False
 
     @property
     def failed(self) -> bool:
@@ -50,14 +54,14 @@ class Outcome:
     def of_error(error: Exception, names: Collection[str]) -> Outcome:
         """The outcome that is an error; `names`, of nodes and values, don't tell one from another."""
         told = str(error) if isinstance(error, ArgosyError) else f"{type(error).__name__}: {error}"
-        return Outcome("error", told, frozenset(_marks(error, names)))
+        return Outcome("error", told, frozenset(_marks(error, names)), spoils=isinstance(error, DeviceError))
 
 
 def _marks(error: Exception, names: Collection[str]) -> Iterator[str]:
-    """For what a model does wrong, the text; for what we do wrong, the place, as it goes through other texts too."""
+    """For what a model or a device says, the text; for what we do wrong, the place, whose texts may be many."""
     if isinstance(error, UnsupportedError) and error.items:
         yield from (_nameless(item, names) for item in error.items)
-    elif isinstance(error, ModelError):
+    elif isinstance(error, (ModelError, DeviceError)):
         yield f"{type(error).__name__}: {_nameless(error.what, names)}"
     else:
         cause: BaseException = error

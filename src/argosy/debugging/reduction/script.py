@@ -49,7 +49,7 @@ import traceback
 from pathlib import Path
 
 import argosy
-from argosy.errors import DeviceError, EnvironmentError_, UsageError
+from argosy.errors import {refused}
 from argosy.inputs.files import read_outputs
 from argosy.options import CompileOptions, Dimensions, DimRequest
 from argosy.verification import Tolerance
@@ -82,7 +82,7 @@ def try_here():
     """Exit as the script does, unless this process crashes or hangs."""
     try:
         good = agrees()
-    except (DeviceError, EnvironmentError_, UsageError) as error:
+    except ({refused}) as error:
         print(error)
         return error.exit_code
     except Exception:
@@ -126,6 +126,7 @@ def verification_script(verification: Verification, first: Outcome, seconds: flo
         against=_expression(verification.against),
         tolerance=_expression(verification.tolerance),
         options=_expression(verification.options),
+        refused="EnvironmentError_, UsageError" if first.spoils else "DeviceError, EnvironmentError_, UsageError",
         entry='try_here() if "--here" in sys.argv else try_in_child()' if alone else "try_here()",
     )
 

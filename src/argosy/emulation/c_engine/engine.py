@@ -42,7 +42,9 @@ class EncodedKernel:
 
 
 @lru_cache(maxsize=1)
-def _pool() -> ThreadPoolExecutor:
+def _pool(process: int) -> ThreadPoolExecutor:
+    """Threads of a process: a forked child has none of its parent's, and would wait for them for ever."""
+    del process
     return ThreadPoolExecutor(usable_cores(), "argosy-emulate")
 
 
@@ -69,7 +71,7 @@ def run_encoded(
     def run(part: int) -> NDArray[Any]:
         return _run(kernel, ranges, launch, state, marks, bounds[part], bounds[part + 1])
 
-    faults = [run(0)] if parts == 1 else list(_pool().map(run, range(parts)))
+    faults = [run(0)] if parts == 1 else list(_pool(os.getpid()).map(run, range(parts)))
     for fault in faults:
         if fault["code"]:
             _raise(kernel.program, memory, fault)
