@@ -83,6 +83,15 @@ def test_products_of_short_operands_have_the_error_of_these() -> None:
             assert not allowed(tolerance_of(instruction, {}, "fp32", operands), truth, found)
 
 
+def test_factors_below_the_normal_numbers_of_fp16_are_rounded_coarsely() -> None:
+    a, b = data(20, 1) * np.float32(1e-6), data(1, 20)
+    found = a.astype(np.float16).astype(np.float32) @ b.astype(np.float16).astype(np.float32)
+    truth = a.astype(np.float64) @ b.astype(np.float64)
+    instruction = made(Dot(), a, b)
+    assert allowed(tolerance_of(instruction, {}, "fp16", [a, b]), truth, found)
+    assert not allowed(tolerance_of(instruction, {}, "bf16", [a, b]), truth, found), "which has such numbers"
+
+
 def test_operands_tell_what_cancels() -> None:
     """The sum of large terms that cancel is off by what they are rounded to: no share of the result explains that."""
     half = data(4, 500) * 1000

@@ -47,6 +47,8 @@ _CERTAIN: Final = 8.0
 _FUNCTION: Final = 4.0
 """Units in the last place by which a function may be off; docs/accuracy.md has what is measured."""
 _ROUNDOFF: Final[Mapping[str, float]] = {"fp16": 2.0**-11, "tf32": 2.0**-11, "bf16": 2.0**-8}
+_LEAST: Final[Mapping[str, float]] = {"fp16": 2.0**-14}
+"""Below it the numbers of a short type lie evenly: the roundoff is a share of it."""
 _PRODUCTS: Final = frozenset({"dot", "conv", "conv_transpose", "einsum", "deform_conv", "rnn", "fused"})
 _LINEAR: Final = frozenset({"dot", "conv", "conv_transpose", "einsum", "cumulative"})
 """Ops whose result on magnitudes is the magnitude of their terms."""
@@ -112,7 +114,7 @@ def tolerance_of(
     if operands is not None and isinstance(instruction.op, Pointwise):
         errors = _followed(instruction.op.formula, operands, unit)
     elif operands is not None:
-        magnitudes = _magnitudes(instruction, sizes, operands)
+        magnitudes = _magnitudes(instruction, sizes, operands, _LEAST.get(precision, 0.0) if short else 0.0)
     scale = "the largest expected magnitude" if magnitudes is None else "the sum of the magnitudes of its terms"
     share = f"{factor:.2g} of {scale}, {steps} terms" if errors is None else "the error of each step, followed"
     words = f"{share}, roundoff {unit:.2g}{f', of factors {short:.2g}' if short else ''}"
@@ -207,8 +209,13 @@ def _trips(instruction: Instruction, sizes: Mapping[str, int]) -> int:
     return max((shape[0] for shape in shapes if shape), default=64)
 
 
-def _magnitudes(instruction: Instruction, sizes: Mapping[str, int], operands: Sequence[Any]) -> Array | None:
-    """The same op on magnitudes, for ops that are sums: the sum of |term| for each element."""
+def _magnitudes(
+    instruction: Instruction, sizes: Mapping[str, int], operands: Sequence[Any], least: float
+) -> Array | None:
+    """The same op on magnitudes, for ops that are sums: the sum of |term| for each element.
+
+    A factor under `least` counts as that: it is rounded in steps of the least normal number, and no finer.
+    """
     kind, axis_sum = instruction.op.name, getattr(instruction.op, "kind", "")
     sums = (
         kind in _LINEAR
@@ -222,7 +229,9 @@ def _magnitudes(instruction: Instruction, sizes: Mapping[str, int], operands: Se
     if not sums or (kind == "cumulative" and axis_sum != "sum"):
         return None
     wide = [
-        np.abs(value.astype(np.float64)) if isinstance(value, np.ndarray) and dtype_of(value.dtype).is_float else value
+        np.where(value == 0, 0.0, np.maximum(np.abs(value.astype(np.float64)), least))
+        if isinstance(value, np.ndarray) and dtype_of(value.dtype).is_float
+        else value
         for value in operands
     ]
     op = replace(instruction.op, dtype=FLOAT64) if getattr(instruction.op, "dtype", None) else instruction.op  # type: ignore[type-var]
