@@ -134,3 +134,18 @@ def test_perf_compares_with_the_model_that_it_measures(call: Call, model: Path, 
     answer = call("perf", wrong, *words)
     assert answer.code == 2
     assert "onnxruntime=model.onnx" in answer.err, "an artifact holds no ONNX model"
+
+
+def test_bisecting_right_code_finds_nothing(call: Call, model: Path) -> None:
+    answer = call("verify", model, "--arch", "mirror1", "--bisect")
+    assert answer.code == 0
+    assert "there is nothing to look for" in answer.out
+
+
+def test_bisecting_tells_of_an_artifact_that_its_program_does_not_explain(call: Call, model: Path, wrong: Path) -> None:
+    """Its code is of other weights: compiled again, the program of the model is right."""
+    answer = call("verify", model, wrong, "--bisect", "--json")
+    assert answer.code == 1
+    told = json.loads(answer.out)["bisection"]
+    assert told["agrees"] is False
+    assert told["blame"]["kind"] == "artifact"

@@ -33,7 +33,8 @@ class Code:
     @staticmethod
     def of(variant: VariantRecord, device: str | None = None) -> Code:
         """Code as a variant's. Raises UsageError where this version doesn't make it."""
-        return Code(find_maker(variant), CompileOptions.of_numeric(variant.numeric), device or None)
+        options = CompileOptions.of_numeric(variant.numeric, reproducers=False)  # a part that fails is none by itself
+        return Code(find_maker(variant), options, device or None)
 
     def leaving_out(self, without: Sequence[str]) -> Code:
         """The same, without some more parts of the compiler. It counts on."""
