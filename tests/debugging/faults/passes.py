@@ -249,6 +249,6 @@ FAULTS: Final = (
     Fault("lower_quantize", "zero point ignored", "pass:lower_quantize", ("guilty",),
           lambda: tabular(codes, "uint8"), lambda: replaced(lower_quantize, "_corrected", no_zero),
           inputs=ranges(k=(0, 255))),
-    Fault("split_ranks", "wrong branch", "pass:split_ranks", ("either", "turned", "guilty"),
+    Fault("split_ranks", "wrong branch", "pass:split_ranks", ("either", "guilty"),
           lambda: perceptron(branched, 24, 1), lambda: replaced(SplitRanks, "run", other_branch), dims={}),
 )  # fmt: skip
