@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any, Final
@@ -14,10 +15,12 @@ from argosy.ir.access import Access
 from argosy.ops.slicing import Slice
 from argosy.targets.cpu.codegen import element, gemm, winograd
 from argosy.targets.cpu.codegen.emitters import views as emitters
-from argosy.targets.cpu.solutions import blocked_convolution, dot, joining
+from argosy.targets.cpu.solutions import blocked_convolution, blocked_images, dot, joining
+from argosy.targets.cpu.solutions.attention import TiledAttention
 from argosy.targets.cpu.solutions.blocked_convolution import DirectConvolution
 from argosy.targets.cpu.solutions.blocked_images import BlockedPool
 from argosy.targets.cpu.solutions.loops import ElementwiseLoops, ReductionLoops
+from argosy.targets.cpu.solutions.packed_recurrent import PackedRecurrence
 from argosy.targets.cpu.solutions.resize import ResizePasses
 from argosy.targets.cpu.solutions.scan import CumulativeLoops
 from argosy.targets.cpu.solutions.scatter import ScatterLoops
@@ -178,6 +181,18 @@ def coded_border(net: Network, x: str) -> str:
     return net.op("Cast", sums, to=TensorProto.FLOAT)
 
 
+def framed(net: Network, x: str) -> str:
+    image = net.op("Conv", x, net.weight(18, 18, 1, 1), name="image")
+    made = net.op("Sin", image, name="made")
+    wide = net.op("Conv", made, net.weight(6, 18, 3, 3), pads=[1, 1, 1, 1], name="guilty")
+    return net.op("Add", wide, net.op("Conv", image, net.weight(6, 18, 1, 1)))
+
+
+def bare(old: Any) -> Any:
+    """What is made element by element lies as if the image had no halo."""
+    return lambda module, images, layout: old(module, images, replace(layout, halo=((0, 0),) * len(layout.halo)))
+
+
 def averages(net: Network, x: str) -> str:
     image = net.op("Conv", x, net.weight(8, 8, 1, 1), name="image")
     padded = net.op("AveragePool", image, kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1], name="guilty")
@@ -208,6 +223,24 @@ def counted(net: Network, k: str) -> str:
 def cut(kernel: Any) -> Any:
     """Four threads do all of the updates each."""
     return replace(kernel, chunks=4)
+
+
+# ----------------------------------------------------------------------------------------- recurrences, and attention
+def remembered(net: Network, x: str) -> str:
+    weights = net.weight(1, 32, 16), net.weight(1, 32, 8), net.weight(1, 64)
+    steps = net.op("Transpose", x, perm=[1, 0, 2])
+    states, _, _ = net.ops("LSTM", 3, steps, *weights, name="guilty", hidden_size=8)
+    others, _ = net.ops("GRU", 2, net.op("Cos", steps), net.weight(1, 24, 16), net.weight(1, 24, 8), hidden_size=8)
+    return net.op("Mul", states, others)
+
+
+def attended(net: Network, x: str) -> str:
+    def split(perm: Sequence[int]) -> str:
+        rows = net.op("Reshape", net.op("MatMul", x, net.weight(16, 32)), net.ints(0, 0, 4, 8))
+        return net.op("Transpose", rows, perm=list(perm))
+
+    scores = net.op("MatMul", split((0, 2, 1, 3)), split((0, 2, 3, 1)), name="scores")
+    return net.op("MatMul", net.op("Softmax", scores, name="softmax"), split((0, 2, 1, 3)), name="guilty")
 
 
 FAULTS: Final = (
@@ -253,4 +286,11 @@ FAULTS: Final = (
           wrong_kernel(ResizePasses, "__builtin_elementwise_floor(", "__builtin_elementwise_ceil(")),
     Fault("many_updates", "race", "solution:scatter loops", ("guilty",), lambda: tabular(counted),
           changed_kernels(ScatterLoops, cut), inputs=ranges(k=(0, 39)), cores=2),
+    Fault("layout", "wrong layout", "solution:blocked elementwise", ("guilty",), lambda: convolutional(framed, 18, 7),
+          lambda: replaced(blocked_images, "blocked_elementwise", bare)),
+    Fault("state", "state not carried on", "solution:packed recurrence", ("guilty",), lambda: recurrent(remembered),
+          wrong_kernel(PackedRecurrence, "h[q] = fresh[q];", "h[q] = old;"), dims={"N": "2..4", "T": "3..9"}),
+    Fault("weights_of_keys", "wrong sum", "solution:tiled attention", ("scores", "softmax", "guilty"),
+          lambda: recurrent(attended), wrong_kernel(TiledAttention, "(float32)total[row]", "(float32)(total[row] + 1)"),
+          dims={"N": "2..4", "T": "5..9"}),
 )  # fmt: skip
