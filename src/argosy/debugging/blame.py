@@ -103,7 +103,8 @@ def _is_wrong(module: Module, part: Cut, symptom: Symptom) -> bool:
 def blame_code(part: Cut, code: Code, symptom: Symptom) -> Blame:
     """The stage or solution of a program whose passes are right, and whose code is wrong."""
     where = ", ".join(part.nodes)
-    choice = _wrong_step(part, code, symptom)
+    steps = _wrong_steps(part, code, symptom)
+    choice = steps[-1] if steps else None
 
     def helps(*without: str, threads: int | None = None) -> bool:
         return symptom.is_gone(
@@ -124,20 +125,36 @@ def blame_code(part: Cut, code: Code, symptom: Symptom) -> Blame:
         return replace(found, why=why) if found and found.kind == "solution" else Blame("stage", "threads", where, why)
     if choice is None:
         return Blame("code", "unknown", where, "its code is wrong as a whole, and right instruction by instruction")
-    return _blame_solutions(part, code, helps, choice)
+    return _blame_before(part, code, helps, steps) or _blame_solutions(part, code, helps, choice)
 
 
-def _wrong_step(part: Cut, code: Code, symptom: Symptom) -> Choice | None:
-    """How the first wrong instruction of the module after the passes is done; None where none is wrong by itself."""
+def _blame_before(part: Cut, code: Code, helps: Callable[..., bool], steps: Sequence[Choice]) -> Blame | None:
+    """The solution of what the last step reads, if that step's kernels are right on what is made in another way."""
+    last = steps[-1]
+    for step in steps[:-1]:
+        without = f"solution:{step.solution}"
+        if step.solution in (HOST, last.solution) or not helps(without):
+            continue
+        kernels = {entry for choice in code.choices(part.program, (without,)) for entry in choice.kernels}
+        if kernels >= set(last.kernels):
+            why = f"without it the same kernels of {last.solution} are right at {', '.join(last.nodes)}"
+            return Blame("solution", step.solution, ", ".join(step.nodes), why, (without,))
+    return None
+
+
+def _wrong_steps(part: Cut, code: Code, symptom: Symptom) -> Sequence[Choice]:
+    """How the instructions that are wrong together are done, after the passes; none where none are by themselves.
+
+    The last of them is where it shows first.
+    """
     module = code.piped(part.program.main)
     truth = Truth.of(module, [part.inputs[name] for name in module.parameter_names])
     found = first_wrong(
         truth, lambda cut: symptom.shows(lambda: code.run_lowered(cut.program, cut.inputs), cut.expected)
     )
     if found is None:
-        return None
-    made = [choice for choice in code.lowered(found.program).choices if choice.solution != NOTHING]
-    return made[-1] if made else None
+        return ()
+    return [choice for choice in code.lowered(found.program).choices if choice.solution != NOTHING]
 
 
 def _blame_solutions(part: Cut, code: Code, helps: Callable[..., bool], choice: Choice) -> Blame:
