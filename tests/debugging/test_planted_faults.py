@@ -88,7 +88,7 @@ def test_it_is_blamed(fault: Fault) -> None:
     assert found.cured == bool(found.blame.without), str(found)
 
 
-@pytest.mark.parametrize("fault", [fault for fault in FAULTS if not fault.raises], ids=str)
+@every_fault
 def test_it_is_reduced(fault: Fault) -> None:
     with planted(fault):
         small = reduced(fault)

@@ -204,7 +204,7 @@ def branched(net: Network, x: str) -> str:
     flat = branch("flat", helper.make_node("Reshape", [x, net.ints(24)], ["flat"], name="row"))
     whole = branch("whole", helper.make_node("Exp", [x], ["whole"], name="powers"))
     either = net.op("If", flag, then_branch=flat, else_branch=whole, name="either")
-    return net.op("Add", net.op("Neg", either, name="turned"), net.op("Cos", x), name="guilty")
+    return net.op("Add", net.op("Neg", either), net.op("Cos", x), name="guilty")
 
 
 def other_branch(old: Any) -> Any:
@@ -249,6 +249,6 @@ FAULTS: Final = (
     Fault("lower_quantize", "zero point ignored", "pass:lower_quantize", ("guilty",),
           lambda: tabular(codes, "uint8"), lambda: replaced(lower_quantize, "_corrected", no_zero),
           inputs=ranges(k=(0, 255))),
-    Fault("split_ranks", "wrong branch", "pass:split_ranks", ("either", "guilty"),
-          lambda: perceptron(branched, 24, 1), lambda: replaced(SplitRanks, "run", other_branch), dims={}),
+    Fault("split_ranks", "wrong branch", "pass:split_ranks", ("either", "guilty"), lambda: perceptron(branched, 24, 1),
+          lambda: replaced(SplitRanks, "run", other_branch), dims={}),
 )  # fmt: skip
