@@ -23,6 +23,7 @@ import msgspec
 import numpy as np
 
 import argosy
+from argosy.drivers.machine import this_machine
 from argosy.errors import ArgosyError
 from benchmarks.accuracy.measured import Figure, Packed, Results, measure
 from benchmarks.accuracy.table import write_tables
@@ -102,7 +103,9 @@ def results(figures: Sequence[Figure], variant: VariantRecord | None, device: st
     versions = {"argosy": argosy.__version__, "python": platform.python_version(), "numpy": np.__version__}
     if variant is None:
         raise SystemExit("nothing was measured")
-    return Results(device.partition(":")[0], variant.arch, versions | variant.toolchain, figures)
+    kind = device.partition(":")[0]
+    gpus = this_machine().gpus if kind in ("cuda", "hip") else ()
+    return Results(kind, variant.arch, versions | variant.toolchain, figures, gpus[0].name if gpus else "")
 
 
 def line(figure: Figure) -> str:

@@ -56,6 +56,7 @@ class Results(msgspec.Struct, frozen=True):
     arch: str
     versions: Mapping[str, str]
     figures: Sequence[Figure]
+    gpu: str = ""
 
 
 def measure(packed: Packed, source: Any, device: str) -> tuple[Figure, VariantRecord | None]:

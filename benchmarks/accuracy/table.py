@@ -38,7 +38,8 @@ def tables(results: Path) -> str:
         results.glob("accuracy-*.json"), key=lambda path: (not path.stem.startswith("accuracy-x"), path)
     ):
         found = msgspec.json.decode(path.read_bytes(), type=Results)
-        parts.append(f"### {found.arch}, {_WORDS[found.device]}\n\n{_table(found)}\n\n{_note(found)}")
+        where = f"on an {found.gpu}" if found.gpu else _WORDS[found.device]
+        parts.append(f"### {found.arch}, {where}\n\n{_table(found)}\n\n{_note(found)}")
     return "\n\n".join(parts)
 
 
