@@ -66,7 +66,7 @@ class Bisection:
 
     def __str__(self) -> str:
         if self.agrees:
-            return f"{self.variant} agrees: there is nothing to look for"
+            return f"{self.variant} agrees with ref: there is nothing to look for"
         lines = []
         if self.nodes:
             lines.append(f"first wrong node: {self.nodes[-1]} ({self.ops[-1]}), on true inputs")

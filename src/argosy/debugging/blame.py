@@ -64,7 +64,8 @@ def blame_passes(part: Cut, code: Code, symptom: Symptom) -> Blame | None:
     if wrong is None:
         return None
     stage = stages[wrong - 1]
-    step = next(step for phase in code.target.phases(code.options) for step in phase.passes if step.name == stage.name)
+    phase = next(phase for phase in code.target.phases(code.options) if phase.name == stage.phase)
+    step = next(step for step in phase.passes if step.name == stage.name)
     trace = Trace(code.options.leaves_out("rule"))
     step.run(stage.before, PassContext.of(stage.before, trace))
     firings = trace.firings
