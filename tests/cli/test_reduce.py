@@ -87,6 +87,7 @@ def test_a_check_of_the_user(call: Call, failing: Path, tmp_path: Path) -> None:
         (("--reduce", "--check-seconds", "-1"), "no time in seconds"),
         (("--reduce", "--per-instruction"), "one at a time"),
         (("--reduce", "--bisect"), "one at a time"),
+        (("--reduce", "--strict-onnx"), "leave --strict-onnx out"),
     ],
 )
 def test_what_makes_no_sense_is_refused(call: Call, model: Path, words: tuple[str, ...], told: str) -> None:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +19,17 @@ import pytest
 from onnx import helper
 
 import argosy
+from argosy.compiler import resolve_targets
 from argosy.debugging import Reduced, reduce_model
-from argosy.errors import ArgosyError, CompileError, UsageError
+from argosy.debugging.reduction.checks import Verification, _outcome
+from argosy.debugging.reduction.child import in_child
+from argosy.debugging.reduction.outcome import Outcome
+from argosy.errors import ArgosyError, CompileError, DeviceError, UsageError
 from argosy.ir.module import Module
-from argosy.options import plain_environment
+from argosy.options import CompileOptions, plain_environment
+from argosy.verification import Tolerance
 from tests.debugging.faults.catalog import FAULTS
-from tests.debugging.planting import ModelBuilder, is_maximum, plant
+from tests.debugging.planting import ModelBuilder, array, is_maximum, plant
 from tests.targets.mirror import MirrorTarget
 
 TARGETS = [MirrorTarget(1)]
@@ -181,6 +187,19 @@ from tests.targets.mirror import MirrorTarget
 real = MirrorTarget.pipeline
 MirrorTarget.pipeline = lambda self, options: ({act}, real(self, options))[1]
 """
+
+
+@pytest.mark.parametrize("fresh", [False, True])
+def test_a_child_tells_what_a_verification_finds(*, fresh: bool) -> None:
+    """A fork, or where that is not possible a new interpreter, which gets everything through a pipe."""
+    right = partial(_outcome, sought("ref"), failing().model().SerializeToString(), {"x": array(2, 8)})
+    assert in_child(right, 100, fresh=fresh) == Outcome("agrees")
+    with pytest.raises(DeviceError, match="no device 'abacus'"):
+        in_child(partial(_outcome, sought("abacus"), *right.args[1:]), 100, fresh=fresh)
+
+
+def sought(device: str) -> Verification:
+    return Verification(resolve_targets(["cpu"]), device, False, "ref", Tolerance(), CompileOptions())
 
 
 def test_a_function_can_not_be_written_down(tmp_path: Path) -> None:

@@ -30,6 +30,10 @@ def reduce_failure(arguments: argparse.Namespace, cases: int, console: Console) 
     for other in ("bisect", "per_instruction"):
         if getattr(arguments, other):
             raise UsageError(f"--reduce and --{other.replace('_', '-')} are both given", hint="ask one at a time")
+    if arguments.strict_onnx:
+        raise UsageError(
+            "--strict-onnx is given, and --reduce takes models as they are", hint="leave --strict-onnx out"
+        )
     folder = arguments.output or f"{Path(arguments.file).stem}-reduced"
     check_folder(folder)
     chosen = targets(arguments)

@@ -76,8 +76,8 @@ def reduce_model(
     candidates = _cases(prepared, program, inputs, wanted, cases)
     if check is None:
         made = dataclasses.replace(options or CompileOptions(), dims=wanted.unbound)
-        quantised = program is not None and is_quantised(program)  # the rule for the whole is that for its parts
-        allowed = tolerance or Tolerance(quantised=quantised, precision=made.precision)
+        # The rule for the whole is that for its parts.
+        allowed = tolerance or Tolerance(quantised=program is not None and is_quantised(program))
         verification = Verification(resolve_targets(targets), device, exact, against, allowed, made)
         found = _by_verification(candidates, verification, seconds)
     else:
