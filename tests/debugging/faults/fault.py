@@ -1,7 +1,7 @@
 """A planted fault: what is wrong, where the blame lies, and a model that shows it.
 
 Faults are planted from outside: a name of the compiler, the runtime or the frontend is bound to something else for a
-while. Production code has no hooks for them.
+while. Production code has no hooks for them. None touches memory out of bounds, whatever shapes a reduction tries.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ Plant = Callable[[], AbstractContextManager[None]]
 class Fault:
     """`plant` makes `model` wrong, by `blame`: `pass:…`, `rule:…`, `solution:…`, `stage:…` or `import:…`.
 
-    `nodes` are those of the model without which it can't be seen. The other fields are what `verify` is asked.
+    `nodes` are those of the model without which it can't be seen, the last is where it shows first. `kind` is for
+    people; the other fields are what `verify` is asked.
     """
 
     name: str

@@ -54,12 +54,12 @@ def pieces(net: Network, x: str) -> str:
 
 
 def moved(old: Any) -> Any:
-    """Slices begin one place too late."""
+    """Slices begin one place too early."""
 
     def access(instruction: Any) -> Any:
         op = instruction.op
         if isinstance(op, Slice) and all(isinstance(start, int) and start > 0 for start in op.starts or ()):
-            op = replace(op, starts=tuple(s + 1 for s in op.starts or ()), ends=tuple(e + 1 for e in op.ends or ()))
+            op = replace(op, starts=tuple(s - 1 for s in op.starts or ()), ends=tuple(e - 1 for e in op.ends or ()))
             instruction = replace(instruction, op=op)
         return old(instruction)
 
@@ -97,11 +97,11 @@ def odd_columns(net: Network, x: str) -> str:
 
 
 def neighbours(old: Any) -> Any:
-    """In the last panel of weights neighbours have changed places."""
+    """In the last panel of weights each second column is the one before it."""
 
     def pack(module: Any, product: Any) -> Any:
         kernel = old(module, product)
-        return replace(kernel, text=kernel.text.replace("+ lane;", "+ (lane ^ 1);"))
+        return replace(kernel, text=kernel.text.replace("+ lane;", "+ lane / 2 * 2;"))
 
     return pack
 
@@ -264,8 +264,8 @@ FAULTS: Final = (
           lambda: perceptron(cancelling, 24, 4), wrong_kernel(ReductionLoops, "float64", "float32"), dims={}),
     Fault("greatest_of_none", "wrong neutral element", "solution:reduction across", ("guilty",),
           lambda: perceptron(least), wrong_kernel(ReductionAcross, "(-__builtin_inff())", "(0.0f)")),
-    Fault("backwards", "off by one", "solution:cumulative loops", ("guilty",), lambda: perceptron(running),
-          wrong_kernel(CumulativeLoops, "size - 1 - i", "size - 1 - (i ^ 1)")),
+    Fault("backwards", "wrong direction", "solution:cumulative loops", ("guilty",), lambda: perceptron(running),
+          wrong_kernel(CumulativeLoops, "(size - 1 - i)", "i")),
     Fault("concat_order", "wrong order of pieces", "solution:concat copies", ("guilty",), lambda: perceptron(stacked),
           lambda: replaced(joining, "present", lambda old: lambda each, n: old(each, len(each.operands) - 1 - n))),
     Fault("strides", "wrong stride", "solution:direct convolution", ("guilty",), lambda: convolutional(strided, 16, 12),
