@@ -195,7 +195,7 @@ def no_zero(old: Any) -> Any:
 
 def branched(net: Network, x: str) -> str:
     """Branches that give other ranks, and what reads them."""
-    flag = net.op("Greater", net.op("ReduceSum", x, net.ints(0, 1), keepdims=0), net.constant(1e6), name="flag")
+    flag = net.op("Greater", net.op("ReduceSum", x, net.ints(0, 1), keepdims=0), net.constant(1e6))
 
     def branch(name: str, *nodes: onnx.NodeProto) -> onnx.GraphProto:
         given = helper.make_tensor_value_info(nodes[-1].output[0], TensorProto.FLOAT, None)

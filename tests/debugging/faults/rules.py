@@ -213,7 +213,7 @@ def place_in_sequence(old: Any) -> Any:
 
 
 def joined(net: Network, x: str) -> str:
-    inner = net.op("Concat", x, net.op("Sin", x, name="sine"), axis=1, name="inner")
+    inner = net.op("Concat", x, net.op("Sin", x), axis=1, name="inner")
     return net.op("Concat", inner, net.op("Cos", x), axis=1, name="guilty")
 
 

@@ -24,10 +24,10 @@ __all__ = ["FAULTS"]
 
 def read_again(net: Network, x: str) -> str:
     """A value that is read long after its first reader."""
-    kept = net.op("MatMul", x, net.weight(24, 24), name="kept")
-    first = net.op("MatMul", net.op("Sin", kept), net.weight(24, 24), name="between")
+    kept = net.op("MatMul", x, net.weight(24, 24))
+    first = net.op("MatMul", net.op("Sin", kept), net.weight(24, 24))
     second = net.op("MatMul", net.op("Cos", first), net.weight(24, 24))
-    return net.op("Mul", net.op("Softmax", second, axis=-1), kept, name="guilty")
+    return net.op("Mul", net.op("Softmax", second, axis=-1), kept)
 
 
 def too_short(old: Any) -> Any:
@@ -42,9 +42,9 @@ def too_short(old: Any) -> Any:
 
 
 def two_readers(net: Network, x: str) -> str:
-    made = net.op("MatMul", x, net.weight(24, 16), name="made")
-    first = net.op("Softmax", net.op("Neg", made, name="first"), axis=-1)
-    return net.op("Sub", net.op("MatMul", first, net.weight(16, 16)), net.op("Abs", made), name="guilty")
+    made = net.op("MatMul", x, net.weight(24, 16))
+    first = net.op("Softmax", net.op("Neg", made), axis=-1)
+    return net.op("Sub", net.op("MatMul", first, net.weight(16, 16)), net.op("Abs", made))
 
 
 def first_reader(old: Any) -> Any:
