@@ -6,10 +6,12 @@ import math
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from argosy.debugging.reduction.ddmin import minimise
+
+steady = settings(deadline=None, derandomize=True, database=None)
 
 
 @pytest.mark.parametrize("count", [2, 7, 64, 1000])
@@ -37,6 +39,7 @@ def test_neighbours_across_a_cut_take_a_logarithm_of_tries_too() -> None:
         assert len(tried) <= 30
 
 
+@steady
 @given(st.integers(1, 40).flatmap(lambda n: st.tuples(st.just(n), st.sets(st.integers(0, n - 1)))))
 def test_what_remains_is_the_causes_in_their_order(problem: tuple[int, set[int]]) -> None:
     count, causes = problem
@@ -44,6 +47,7 @@ def test_what_remains_is_the_causes_in_their_order(problem: tuple[int, set[int]]
     assert found == sorted(causes) if causes else len(found) == 1
 
 
+@steady
 @given(st.lists(st.sets(st.integers(0, 11), min_size=1), min_size=1, max_size=4))
 def test_no_item_can_be_left_out(ways: list[set[int]]) -> None:
     def holds(part: Sequence[int]) -> bool:
