@@ -302,3 +302,19 @@ def test_options_and_targets_are_told_as_a_command_line_has_them() -> None:
         )
         assert targets(arguments) == chosen
         assert compile_options(arguments, chosen) == options
+
+
+def test_what_a_pass_finds_wrong_with_a_model_that_was_read_is_left_too(
+    monkeypatch: pytest.MonkeyPatch, cache: Path, model: Path
+) -> None:
+    """It may be the pass that is wrong: the error is the model's, and there is a folder."""
+
+    def run(*_: object) -> NoReturn:
+        raise ModelError("the rank of a weight contradicts itself")
+
+    monkeypatch.setattr(EliminateCommon, "run", run)
+    with pytest.raises(ModelError, match="contradicts itself") as caught:
+        argosy.compile(model, targets=(CPU,))
+    folder = Path(caught.value.hint.rpartition("reproducer: ")[2])
+    assert folder.parent == cache / "reproducers"
+    assert (folder / "before-eliminate_common.txt").is_file()

@@ -99,15 +99,20 @@ def leaving_reproducer(case: Callable[[], Case] | None) -> Iterator[None]:
 
     Without a case none is written, and all else is the same.
 
-    Failures are CompileError, InternalError and whatever nobody foresaw, which becomes an InternalError. What is the
-    user's, the model's or the machine's fault goes through as it is.
+    Failures are CompileError, InternalError and whatever nobody foresaw, which becomes an InternalError; and what a
+    pass says is wrong with a model that was read without a word. What else is the user's, the model's or the machine's
+    fault goes through as it is.
     """
     try:
         yield
     except (CompileError, InternalError) as error:
         _tell(error, error, case)
         raise
-    except (ArgosyError, MemoryError, OSError):
+    except ArgosyError as error:
+        if error.stage:  # a part of the compiler has left evidence all the same
+            _tell(error, error, case)
+        raise
+    except (MemoryError, OSError):
         raise
     except Exception as error:
         told = InternalError(f"{type(error).__name__}: {error}")

@@ -10,9 +10,9 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
-from argosy.errors import ArgosyError, CompileError, InternalError
+from argosy.errors import ArgosyError, BranchError, CompileError, InternalError, ModelError
 from argosy.ir.module import Module
 from argosy.ir.program import Program
 from argosy.ir.program_files import program_files
@@ -21,6 +21,9 @@ from argosy.passes.manager.passes import Pass, PassContext, Phase
 from argosy.rewrite.dead_code import remove_dead_code
 
 __all__ = ["Observer", "PassManager", "Stage"]
+
+_BINDS: Final = "bind_dims"
+"""The pass that does what the caller asks: sizes that contradict the model are the caller's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,14 +104,21 @@ class PassManager:
         return after
 
     def _failure(self, step: Pass, module: Module, error: Exception) -> ArgosyError:
-        """The error to raise where `step` failed on `module`."""
+        """The error to raise where `step` failed on `module`.
+
+        What the model or the caller did is theirs. But sizes apart, a model that was read has shown what it can do
+        wrong: what a pass finds wrong with it is left as evidence, since it may be the pass.
+        """
         where = f"pass {step.name}"
+        evidence = partial(program_files, f"before-{step.name}", Program(module))
+        if isinstance(error, ModelError) and not isinstance(error, BranchError) and step.name != _BINDS:
+            return error.at(where).attach(step.name, evidence)
         if isinstance(error, ArgosyError) and not isinstance(error, (InternalError, CompileError)):
-            return error.at(where)  # the model's fault or the caller's: nothing to reproduce
+            return error.at(where)
         if isinstance(error, ArgosyError):
             told: ArgosyError = type(error)(
                 error.what, where=f"{where}: {error.where}" if error.where else where, hint=error.hint
             )
         else:
             told = InternalError(f"{type(error).__name__}: {error}", where=where)
-        return told.attach(step.name, partial(program_files, f"before-{step.name}", Program(module)))
+        return told.attach(step.name, evidence)
