@@ -82,6 +82,10 @@ def test_a_check_of_the_user(call: Call, failing: Path, tmp_path: Path) -> None:
     ("words", "told"),
     [
         (("--check", "true"), "add --reduce"),
+        (("--checks", "4"), "--checks is given, and not --reduce"),
+        (("--check-seconds", "4"), "--check-seconds is given, and not --reduce"),
+        (("-o", "small"), "--output is given, and not --reduce"),
+        (("--cases", "0"), "cases is 0, expected at least 1"),
         (("--reduce", "--against", "outputs.npz"), "no outputs for parts"),
         (("--reduce", "--checks", "0"), "no number of checks"),
         (("--reduce", "--check-seconds", "-1"), "no time in seconds"),

@@ -149,3 +149,16 @@ def test_bisecting_tells_of_an_artifact_that_its_program_does_not_explain(call: 
     told = json.loads(answer.out)["bisection"]
     assert told["agrees"] is False
     assert told["blame"]["kind"] == "artifact"
+
+
+def test_bisect_takes_the_inputs_of_the_artifact(call: Call, model: Path, tmp_path: Path) -> None:
+    bound = tmp_path / "bound.argosy"
+    assert call("compile", model, "--arch", "mirror1", "--dim", "N=4", "-o", bound).code == 0
+    answer = call("verify", model, bound, "--bisect")
+    assert answer.code == 0, answer.err
+    assert "float32[4, 4]" in answer.out
+    assert "agrees with ref" in answer.out
+
+
+def test_sizes_that_were_chosen_are_told_once(call: Call, model: Path) -> None:
+    assert call("verify", model, "--arch", "mirror1", "--bisect").err.count("inputs are generated with N = 1") == 1

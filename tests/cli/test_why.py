@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import onnx
+from onnx import TensorProto, helper
+
 import argosy
 from tests.cli.conftest import Call
 
@@ -62,3 +65,23 @@ def test_what_is_wrong_is_told(call: Call, model: Path) -> None:
     assert answer.code == 2
     assert "did you mean 'Softmax'?" in answer.err
     assert call("why", model, "--arch", "gfx943").code == 2
+
+
+def test_nodes_without_an_instruction_are_counted_and_long_names_cut(call: Call, tmp_path: Path) -> None:
+    name = "/encoder/with/a/name/of/many/parts/that/nobody/wants/to/see/in/full/Exp"
+    nodes = [
+        helper.make_node("Constant", [], ["c"], name="constant", value_float=1.0),
+        helper.make_node("Exp", ["x"], ["n"], name=name),
+        helper.make_node("Add", ["n", "c"], ["y"], name="add"),
+    ]
+    ends = [helper.make_tensor_value_info(each, TensorProto.FLOAT, [4]) for each in "xy"]
+    path = tmp_path / "long.onnx"
+    onnx.save(helper.make_model(helper.make_graph(nodes, "long", ends[:1], ends[1:])), path)
+    lines = call("why", path, "--arch", "x86-64-v3").out.splitlines()
+    assert lines[-1].endswith("nothing needs it: 1 Constant")
+    assert not any(line.startswith("  constant") for line in lines)
+    shown = lines[2].split()[0]
+    assert shown.startswith("…/")
+    assert name.endswith(shown[1:])
+    assert shown in lines[3], "where others name it, too"
+    assert name in call("why", path, "--node", shown[2:], "--arch", "x86-64-v3").out

@@ -21,6 +21,7 @@ from argosy.passes import simplify_algebra
 from argosy.rewrite.rule import RuleSet
 from argosy.runtime import body
 from argosy.targets.cpu.solutions.dot import TiledDot
+from argosy.verification import Tolerance
 
 LAYERS = 40
 SIZE = 24
@@ -178,3 +179,18 @@ def test_a_fault_inside_a_loop_is_found_there(monkeypatch: pytest.MonkeyPatch) -
     plant(monkeypatch, "multiply_by_one")
     answer = found(program, {"x": np.arange(1, 5, dtype=np.float32), "n": np.array(3)})
     assert answer.nodes == ("inner_one",)
+
+
+@pytest.mark.parametrize("wrong", [False, True])
+def test_a_rule_that_is_stricter_than_rounding_is_told(monkeypatch: pytest.MonkeyPatch, wrong: bool) -> None:
+    if wrong:
+        plant(monkeypatch, "multiply_by_one")
+    program, inputs = chain(7, times_one), rows()
+    artifact = argosy.compile(program, targets=("cpu",))
+    answer = bisect(program, artifact, inputs, device="cpu", tolerance=Tolerance(atol=0.0))
+    if wrong:
+        assert not answer.rounding, "a negated value is no rounding"
+        assert answer.following is not None
+        answer = answer.following
+    assert answer.rounding
+    assert "the rule is stricter" in str(answer)

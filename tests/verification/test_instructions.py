@@ -15,9 +15,10 @@ from argosy.ir.dtype import BOOL, FLOAT32
 from argosy.ir.module import Value
 from argosy.ops.index import Compress
 from argosy.ops.matmul import Dot
+from argosy.options import CompileOptions
 from argosy.passes import simplify_algebra
 from argosy.rewrite.rule import RuleSet
-from argosy.verification import InstructionReport
+from argosy.verification import InstructionReport, Tolerance
 from benchmarks.models import real
 from tests.models import real_models
 
@@ -137,3 +138,19 @@ def test_a_real_model_agrees_instruction_by_instruction(model: str) -> None:
     assert len(report.instructions) > 50
     wrong = [f"{entry.node}: {entry.mismatches}{entry.failed}" for entry in report.instructions]
     assert [text for text in wrong if not text.endswith(": ()")] == []
+
+
+def test_a_tolerance_that_is_given_leaves_rounding_to_the_precision() -> None:
+    """Weights in fp16 round by more than fp32 explains, whatever rule is asked for."""
+    build = Builder()
+    x = build.tensor_parameter("x", FLOAT32, (4, 16))
+    weight = build.constant(np.random.default_rng(0).standard_normal((16, 16)).astype(np.float32))
+    program = Program(build.module({"y": build.add(Dot(), x, weight, source="product")}))
+    options = CompileOptions("fp16")
+    for tolerance in (None, Tolerance(rms=0.1)):
+        report = argosy.verify(
+            program, targets=["cpu"], device="cpu", options=options, tolerance=tolerance, per_instruction=True
+        )
+        (product,) = report.instructions
+        assert product.error > 1e-5, "weights are rounded to fp16"
+        assert not product.rounding

@@ -15,7 +15,7 @@ from argosy.ir.dtype import DTYPES, STRING, DType, dtype
 from argosy.ir.types import SequenceType, TensorType
 from argosy.verification import Tolerance
 from argosy.verification.measure import measure
-from argosy.verification.report import NonFinite
+from argosy.verification.report import NonFinite, difference_lines
 from argosy.verification.tolerance import spacing
 
 EXPECTED = np.array([1.0, -100.0, 0.0, 1e-30], np.float32)
@@ -243,3 +243,23 @@ def test_measure_sees_non_finite_values_and_scalars() -> None:
     assert nested.name == "s[0]"
     assert nested.first is None
     assert not measure({"y": np.ones(2)}, {"y": np.ones(3)}), "nothing to measure; comparing says what is wrong"
+
+
+def test_texts_are_compared_and_have_no_errors() -> None:
+    expected = np.array(["a", "b", "c"], object)
+    (same,) = measure({"y": expected}, {"y": expected.copy()})
+    assert difference_lines(same) == ["y string[3]: the same bits"]
+    (other,) = measure({"y": expected}, {"y": np.array(["a", "x", "y"], object)})
+    assert (other.different, other.first, other.found, other.expected) == (2, (1,), "'x'", "'b'")
+    assert difference_lines(other) == ["y string[3]: 2 of 3 elements differ", "  first at [1]: 'x', expected 'b'"]
+
+
+def test_small_errors_stand_together_in_a_line() -> None:
+    expected = np.ones(10, np.float32)
+    errors = 0.5 * np.array([0, 1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-8, 1e-9, 1e-10])
+    (difference,) = measure({"y": expected.astype(np.float64)}, {"y": expected + errors})
+    assert sum(difference.histogram.values()) == 10
+    assert len(difference.histogram) == 10, "data have all decades"
+    (line,) = (line for line in difference_lines(difference) if "errors" in line)
+    counts = [int(entry.rsplit(" ", 1)[1]) for entry in line.split(": ")[1].split(", ")]
+    assert counts == [1, 4, 1, 1, 1, 1, 1], "0, the four smallest in one, five decades"

@@ -24,6 +24,21 @@ LEVELS: Final = {
 """The names of `--log-level`, from silent to everything."""
 
 
+class _Once(logging.Filter):
+    """Lets the text of a warning pass once in a command."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._told: set[str] = set()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether it is new, or no warning."""
+        text = record.getMessage()
+        new = record.levelno != logging.WARNING or text not in self._told
+        self._told.add(text)
+        return new
+
+
 @contextlib.contextmanager
 def logging_to(level: str, files: Sequence[str], *, extra: Sequence[logging.Handler] = ()) -> Iterator[logging.Logger]:
     """The logger of the package, with handlers that go again at the end.
@@ -34,6 +49,7 @@ def logging_to(level: str, files: Sequence[str], *, extra: Sequence[logging.Hand
     shown = LEVELS[level]
     stderr = logging.StreamHandler(sys.stderr)
     stderr.setLevel(shown)
+    stderr.addFilter(_Once())
     stderr.setFormatter(logging.Formatter("argosy: %(message)s" if shown > logging.DEBUG else "%(name)s: %(message)s"))
     handlers: list[logging.Handler] = [stderr, *extra]
     for name in files:

@@ -8,6 +8,7 @@ from pathlib import Path
 from argosy.cli.console import Console
 from argosy.cli.options.comparison import tolerance
 from argosy.cli.options.compile import compile_options, targets
+from argosy.cli.options.debugging import CHECK_SECONDS, CHECKS
 from argosy.cli.options.inputs import input_request
 from argosy.cli.options.model import dimensions
 from argosy.cli.progress import progress
@@ -50,8 +51,8 @@ def reduce_failure(arguments: argparse.Namespace, cases: int, console: Console) 
             tolerance=tolerance(arguments),
             options=compile_options(arguments, chosen),
             check=arguments.check,
-            checks=arguments.checks,
-            seconds=arguments.check_seconds,
+            checks=arguments.checks or CHECKS,
+            seconds=arguments.check_seconds or CHECK_SECONDS,
         )
     if reduced is not None:
         reduced.save(folder)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 from argosy.artifact.artifact import Artifact
-from argosy.comparison import is_quantised
+from argosy.comparison import compare, is_quantised
 from argosy.compiler import load_onnx
 from argosy.debugging.blame import Blame, blame_code, blame_passes, evaluated
 from argosy.debugging.bodies import inside
@@ -22,6 +22,7 @@ from argosy.verification.code import Code
 from argosy.verification.cutting import Cut, Truth
 from argosy.verification.measure import measure
 from argosy.verification.report import Difference, difference_lines, plain
+from argosy.verification.single_op import tolerance_of
 from argosy.verification.tolerance import Tolerance
 from argosy.verification.verifier import precision_of
 
@@ -41,6 +42,7 @@ class Bisection:
     empty where the whole agrees. `differences` are those of their results, or `error` is what they end with. `without`
     is what was left out, that which is to blame too, and `cured` says that the whole model is right then; where it is
     not, `following` is what is wrong then. `compiles` counts how often code was made, for what follows too.
+    `rounding` says that the node alone is no further off than rounding explains: the rule is stricter than that.
     """
 
     variant: str
@@ -53,6 +55,7 @@ class Bisection:
     cured: bool = False
     compiles: int = 0
     following: Bisection | None = None
+    rounding: bool = False
 
     @property
     def agrees(self) -> bool:
@@ -73,6 +76,8 @@ class Bisection:
             if len(self.nodes) > 1:
                 lines.append(f"  only together with {', '.join(self.nodes[:-1])}")
             lines += [f"  {line}" for difference in self.differences for line in difference_lines(difference)]
+            if self.rounding:
+                lines.append("  no further off than rounding explains: the rule is stricter than that")
             lines += [f"  it ends with: {self.error}"] if self.error else []
         if self.blame is not None:
             where = "" if self.blame.where == ", ".join(self.nodes) else f" at {self.blame.where}"
@@ -107,7 +112,7 @@ def bisect(
             "ref is what code is compared with: there is nothing to look for",
             hint="name a device, or give the ONNX model to compare ref with ONNX Runtime",
         )
-    allowed = tolerance or Tolerance(quantised=is_quantised(program), precision=precision_of(choice))
+    allowed = replace(tolerance or Tolerance(quantised=is_quantised(program)), precision=precision_of(choice))
     bound = load_onnx(program, dims=dict(record.dims)) if record is not None and record.dims else program
     truth = Truth.of(bound.main, [inputs[name] for name in bound.main.parameter_names])
     misread = None if model is None else first_misread(model, truth, inputs, allowed)
@@ -144,15 +149,29 @@ class _Search:
         cured = bool(without) and not self._is_wrong(whole, *blame.without)
         ops = tuple(step.op.name for step in part.instructions)
         differences: tuple[Difference, ...] = ()
+        rounding = False
         if symptom.is_numbers:
-            differences = measure(part.expected, code.run(part.program, part.inputs))
+            found = code.run(part.program, part.inputs)
+            differences = measure(part.expected, found)
+            rounding = not by_passes and self._rounds(part, found)
         following = None
         if without and not cured and len(without) < _MOST_FAULTS:
             following = _Search(code.leaving_out(blame.without), symptom).run(variant, truth, inputs)
         compiles = following.compiles if following else code.compiles
         return Bisection(
-            variant, part.nodes, ops, differences, symptom.error, blame, without, cured, compiles, following
+            variant, part.nodes, ops, differences, symptom.error, blame, without, cured, compiles, following, rounding
         )
+
+    def _rounds(self, part: Cut, found: Mapping[str, Any]) -> bool:
+        """Whether a part of one instruction is no further off than rounding explains."""
+        main = part.program.main
+        truth = Truth.of(main, [part.inputs[name] for name in main.parameter_names])
+        if len(truth.steps) != 1:
+            return False
+        (step,) = truth.steps
+        operands = [None if value is None else truth.values[value] for value in step.operands]
+        rule = tolerance_of(step, truth.symbols, self._symptom.tolerance.precision, operands)
+        return not compare(part.expected, found, rule)
 
     def _is_wrong(self, part: Cut, *without: str) -> bool:
         return self._symptom.shows(lambda: self._code.run(part.program, part.inputs, without=without), part.expected)

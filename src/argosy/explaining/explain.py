@@ -14,7 +14,7 @@ from argosy.explaining.graph import Graph
 from argosy.explaining.history import Course, History
 from argosy.explaining.nodes import ModelNode, find_node, nodes_of_model
 from argosy.explaining.report import ArchReport, Explanation, NodeReport, Way
-from argosy.explaining.words import buffer_words, instruction_words, step_words
+from argosy.explaining.words import buffer_words, instruction_words, short_name, step_words
 from argosy.ir.module import Constant
 from argosy.ir.program import Program
 from argosy.options import CompileOptions, Dimensions, DimValue
@@ -27,7 +27,7 @@ __all__ = ["explain", "why"]
 
 _SHOWN: Final = 4
 """Nodes that a line lists."""
-_NO_INSTRUCTION: Final = "no instruction: what it gives is there already"
+_NO_INSTRUCTION: Final = "no instruction: what it gives is there already, or nothing needs it"
 _REF: Final = "numpy evaluates the program as it was imported, instruction by instruction"
 
 
@@ -186,4 +186,4 @@ def _way_summary(way: Way, known: Collection[str]) -> str:
 
 def _listed(names: Sequence[str]) -> str:
     more = [f"{len(names) - _SHOWN} more"] if len(names) > _SHOWN else []
-    return ", ".join([*names[:_SHOWN], *more])
+    return ", ".join([*map(short_name, names[:_SHOWN]), *more])

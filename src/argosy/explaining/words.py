@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import Any, Final
 
 from argosy.artifact.plan import CallStep, CheckStep, EvaluateStep, LaunchStep, PlanRecord, Step
 from argosy.ir.module import Constant, Instruction, Module, Value
@@ -12,7 +12,18 @@ from argosy.ir.printer import Writer
 from argosy.ops.fused import Fused
 from argosy.ops.pointwise import Pointwise
 
-__all__ = ["buffer_words", "instruction_words", "op_words", "step_words", "value_words"]
+__all__ = ["buffer_words", "instruction_words", "op_words", "short_name", "step_words", "value_words"]
+
+_NAME: Final = 48
+"""Characters of a node's name in a line that lists nodes."""
+
+
+def short_name(name: str) -> str:
+    """The end of a long name, from a `/` on where there is one: such ends name nodes too."""
+    if len(name) <= _NAME:
+        return name
+    end = name[-_NAME + 1 :]
+    return f"…{end[max(end.find('/'), 0) :]}"
 
 
 def instruction_words(instruction: Instruction, inside: Instruction | None = None) -> str:

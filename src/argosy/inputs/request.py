@@ -58,9 +58,10 @@ class Inputs:
         try:
             yield
         except ArgosyError as error:
-            if self.chosen and not error.hint:
+            if self.chosen:
                 told = ", ".join(f"{name} = {size}" for name, size in self.chosen.items())
-                error.hint = f"the inputs were generated with {told}; --dim NAME=SIZE chooses other sizes"
+                why = f"the inputs were generated with {told}; --dim NAME=SIZE chooses other sizes"
+                error.hint = f"{error.hint}\n{why}" if error.hint else why
             raise
 
 
@@ -91,7 +92,7 @@ def make_inputs(
     fills = {_name(name, types): value for name, value in request.fills}
     ranges = {_name(name, types): (low, high) for name, low, high in request.ranges}
     shapes = {_name(name, types): shape for name, shape in (*dims.shapes, *request.shapes)}
-    symbols = {symbol.name: symbol for kind in types.values() for symbol in type_symbols(kind)}
+    symbols = {symbol.name: symbol for kind in types.values() for symbol in sorted(type_symbols(kind), key=str)}
     sizes = _sizes_of(types, given, shapes)
     _ask(types, dims, symbols, sizes, case, seed)
     chosen = {name: max(symbol.lower, 1) for name, symbol in symbols.items() if name not in sizes}
@@ -225,9 +226,9 @@ def _shape(name: str, kind: Type, sizes: Mapping[str, int]) -> tuple[int, ...]:
     if tensor is None:
         return ()
     if tensor.dims is None:
-        raise UsageError(
-            "the model does not tell its rank", where=f"input {name!r}", hint=f"give --input-shape {name}=1,3,224,224"
-        )
+        alone = isinstance(kind, TensorType)
+        way = f"--input-shape {name}=1,3,224,224" if alone else f"--input {name}=FILE.npz, with '{name}[0]', …"
+        raise UsageError("the model does not tell its rank", where=f"input {name!r}", hint=f"give {way}")
     return tuple(evaluate(dim, sizes) for dim in tensor.dims)
 
 

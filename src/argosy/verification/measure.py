@@ -19,7 +19,7 @@ _DECADES: Final = range(-16, 1)
 def measure(
     expected: Mapping[str, Any], found: Mapping[str, Any], exact: Mapping[str, Any] | None = None
 ) -> tuple[Difference, ...]:
-    """The differences of all numeric tensors that both sides have in the same shape, those in sequences too.
+    """The differences of all tensors that both sides have in the same shape, those in sequences too.
 
     `exact` are the expected values in float64 where these are known, as for `comparison.compare`.
     """
@@ -36,9 +36,31 @@ def _differences(name: str, expected: Any, found: Any, exact: Any) -> Iterator[D
         for index, (left, right, truth) in enumerate(zip(expected, found, exact, strict=False)):
             yield from _differences(f"{name}[{index}]", left, right, truth)
     elif isinstance(expected, np.ndarray) and isinstance(found, np.ndarray):
-        comparable = expected.shape == found.shape and "O" not in (expected.dtype.kind, found.dtype.kind)
-        if comparable and expected.dtype.kind not in "US" and found.dtype.kind not in "US":
+        if expected.shape != found.shape:
+            return
+        texts = [array.dtype.kind in "OUS" for array in (expected, found)]
+        if all(texts):
+            yield _difference_of_texts(name, expected, found)
+        elif not any(texts):
             yield _difference(name, expected, found, exact)
+
+
+def _difference_of_texts(name: str, expected: Array, found: Array) -> Difference:
+    different = np.argwhere(expected.astype(object) != found.astype(object))
+    first = tuple(int(i) for i in different[0]) if len(different) else None
+    error = 0.0 if first is None else np.inf
+    return Difference(
+        name,
+        f"string{list(expected.shape)}",
+        error,
+        error,
+        error,
+        len(different),
+        int(expected.size),
+        first,
+        "" if first is None else repr(found[first]),
+        "" if first is None else repr(expected[first]),
+    )
 
 
 def _difference(name: str, expected: Array, found: Array, exact: Array) -> Difference:

@@ -15,6 +15,8 @@ __all__ = ["CaseReport", "Difference", "InstructionReport", "NonFinite", "Report
 
 _SHOWN: Final = 5
 """Instructions with the largest errors that are shown, where none is wrong."""
+_DECADES: Final = 6
+"""Decades of the errors that a line tells apart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +39,7 @@ class Difference:
     them at `first`, where `found` stands and `expected` should. The greatest difference is at `worst`, where
     `worst_found` stands and `worst_expected` should. `histogram` counts elements by their error as a share of the
     largest magnitude: `0`, then the end of the decade that it lies in (`1e-7`: above 1e-8, up to 1e-7), and `more`
-    than 1. `non_finite` is there where a number is NaN or infinite.
+    than 1. `non_finite` is there where a number is NaN or infinite. Texts have no errors, and an empty histogram.
     """
 
     name: str
@@ -148,7 +150,8 @@ class Report:
         for case in self.cases:
             lines.append(f"case {case.number}: {'agrees' if case.passed else 'DOES NOT AGREE'} (seed {case.seed})")
             if (case.variant, case.tolerance) != (self.variant, self.tolerance) and case.variant:
-                lines.append(f"  {case.variant}, tolerance: {case.tolerance}")
+                rule = "" if case.tolerance == self.tolerance else f", tolerance: {case.tolerance}"
+                lines.append(f"  {case.variant}{rule}")
             lines += [f"  input {name}: {told}" for name, told in case.inputs.items()]
             lines += [f"  {line}" for difference in case.differences for line in difference_lines(difference)]
             lines += [f"  mismatch: {mismatch}" for mismatch in case.mismatches]
@@ -186,22 +189,31 @@ def difference_lines(difference: Difference) -> list[str]:
         held = f", {_counts(numbers.nan_expected, numbers.inf_expected)} among them" if numbers else ""
         same = "the same bits" if not difference.largest else f"the nearest numbers, {_error(difference)}"
         return [f"{text}{same}{held}"]
-    lines = [f"{text}{_error(difference)}, {difference.different} of {difference.size} elements differ"]
+    numeric = f"{_error(difference)}, " if difference.histogram else ""
+    lines = [f"{text}{numeric}{difference.different} of {difference.size} elements differ"]
     for what, place, found, expected in (
         ("worst", difference.worst, difference.worst_found, difference.worst_expected),
         ("first", difference.first, difference.found, difference.expected),
     ):
         if place is not None and (what == "worst" or place != difference.worst):
             lines.append(f"  {what} at {list(place)}: {found}, expected {expected}")
-    spread = ", ".join(
-        f"{name if name in ('0', 'more') else f'to {name}'} in {count}" for name, count in difference.histogram.items()
-    )
-    lines.append(f"  errors over the largest magnitude: {spread}")
+    if difference.histogram:
+        lines.append(f"  errors over the largest magnitude: {_spread(difference.histogram)}")
     if numbers is not None:
         where = "in the same places" if numbers.first is None else f"first different at {list(numbers.first)}"
         found = _counts(numbers.nan_found, numbers.inf_found)
         lines.append(f"  not finite: {found}, expected {_counts(numbers.nan_expected, numbers.inf_expected)}, {where}")
     return lines
+
+
+def _spread(histogram: dict[str, int]) -> str:
+    """The largest decades; what is smaller than these counts to the least of them."""
+    decades = [name for name in histogram if name != "0"]
+    few, shown = decades[:-_DECADES], decades[-_DECADES:]
+    counts = {name: histogram[name] for name in (*(["0"] if "0" in histogram else []), *shown)}
+    if few:
+        counts[shown[0]] += sum(histogram[name] for name in few)
+    return ", ".join(f"{name if name in ('0', 'more') else f'to {name}'} in {count}" for name, count in counts.items())
 
 
 def _error(difference: Difference) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -108,7 +109,7 @@ class _Verification:
             )
             with made.explaining():
                 choice = self._session.choice(made.values)
-                tolerance = self._asked or Tolerance(quantised=self._quantised, precision=precision_of(choice))
+                tolerance = replace(self._asked or Tolerance(quantised=self._quantised), precision=precision_of(choice))
                 found = self._session.run(made.values)
                 expected = self._reference.answer(made.values, case)
                 if case == 0 and per_instruction:
@@ -167,7 +168,7 @@ def _told(value: Any) -> str:
         return "absent"
     if isinstance(value, (list, dict)):
         return f"{type(value).__name__} of {len(value)}"
-    return f"{value.dtype}{list(value.shape)}"
+    return f"{'string' if value.dtype == object else value.dtype}{list(value.shape)}"
 
 
 def _check_same_model(program: Program, artifact: Artifact, *, bound: bool) -> None:

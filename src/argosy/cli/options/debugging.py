@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import argparse
+from typing import Final
 
 from argosy.cli.parser import Parser
+from argosy.errors import UsageError
 
-__all__ = ["add_debugging_options"]
+__all__ = ["CHECKS", "CHECK_SECONDS", "add_debugging_options", "refuse_without_reduce"]
+
+CHECKS: Final = 200
+CHECK_SECONDS: Final = 300.0
 
 
 def add_debugging_options(parser: Parser) -> None:
@@ -22,17 +27,24 @@ def add_debugging_options(parser: Parser) -> None:
         metavar="CMD",
         help="with --reduce: a model is of interest where CMD exits with 0; {model} and {inputs} in it are the files",
     )
-    group.add_argument("--checks", type=_count, default=200, metavar="N", help="models to try at most (default: 200)")
+    group.add_argument("--checks", type=_count, metavar="N", help=f"models to try at most (default: {CHECKS})")
     group.add_argument(
         "--check-seconds",
         type=_seconds,
-        default=300.0,
         metavar="S",
-        help="a check that takes longer hangs (default: 300)",
+        help=f"a check that takes longer hangs (default: {CHECK_SECONDS:g})",
     )
     group.add_argument(
         "-o", "--output", metavar="FOLDER", help="where the small model goes (default: MODEL-reduced, here)"
     )
+
+
+def refuse_without_reduce(arguments: argparse.Namespace) -> None:
+    """Raise UsageError for an option of `--reduce` where that is not asked for."""
+    for name in ("check", "checks", "check_seconds", "output"):
+        if getattr(arguments, name) is not None:
+            option = f"--{name.replace('_', '-')}"
+            raise UsageError(f"{option} is given, and not --reduce", hint=f"add --reduce, or leave {option} out")
 
 
 def _count(text: str) -> int:

@@ -9,7 +9,7 @@ from argosy.cli.console import Console
 from argosy.cli.options.common import add_why_option
 from argosy.cli.options.comparison import add_comparison_options, tolerance
 from argosy.cli.options.compile import add_compile_options, compile_options, targets
-from argosy.cli.options.debugging import add_debugging_options
+from argosy.cli.options.debugging import add_debugging_options, refuse_without_reduce
 from argosy.cli.options.device import add_device_options
 from argosy.cli.options.inputs import add_input_options, input_request
 from argosy.cli.options.model import add_model_options, dimensions
@@ -18,7 +18,6 @@ from argosy.cli.progress import progress
 from argosy.cli.reduction import reduce_failure
 from argosy.cli.sources import kind_of, open_artifact, program_of, refuse_compile_options
 from argosy.cli.verb import verb
-from argosy.errors import UsageError
 
 if TYPE_CHECKING:
     from argosy.artifact.artifact import Artifact
@@ -70,11 +69,12 @@ def verify_model(arguments: argparse.Namespace, console: Console) -> int:
     from argosy.verification import make_reference, verify
 
     dims = dimensions(arguments)
-    cases = arguments.cases or max((len(request.values) for request in dims.dims), default=1) or 1
-    if arguments.check and not arguments.reduce:
-        raise UsageError("--check is given, and not --reduce", hint="add --reduce")
+    cases = arguments.cases
+    if cases is None:
+        cases = max((len(request.values) for request in dims.dims), default=1) or 1
     if arguments.reduce:
         return reduce_failure(arguments, cases, console)
+    refuse_without_reduce(arguments)
     held = arguments.artifact or arguments.artifact_option
     if held is None and kind_of(arguments.file) == "artifact":
         held = arguments.file
@@ -119,9 +119,11 @@ def _bisected(
     """What is wrong with the first case that fails; where none does, that all is right."""
     from argosy.debugging import bisect
     from argosy.inputs import make_inputs
+    from argosy.runtime.session import Session
 
     failed = next((case for case in report.cases if not case.passed), report.cases[0])
-    made = make_inputs(program.inputs, input_request(arguments), dims, case=failed.number, program=lambda: program)
+    types = Session(artifact, device=arguments.device, exact=arguments.exact).inputs
+    made = make_inputs(types, input_request(arguments), dims, case=failed.number, program=lambda: program)
     return bisect(
         program,
         artifact,

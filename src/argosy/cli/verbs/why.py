@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -73,11 +74,17 @@ def tell_why(arguments: argparse.Namespace, console: Console) -> int:
 
 
 def _all(found: Explanation, paint: Painter) -> Iterator[str]:
-    """A line for each node, under each arch."""
+    """A line for each node that has instructions, under each arch; how many others there are."""
+    from argosy.explaining.words import short_name
+
     for place, arch in enumerate(found.nodes[0].archs if found.nodes else ()):
         yield paint(f"on {arch.arch}" + (f" ({arch.note})" if arch.note else ""), "bold")
-        rows = [(node.name, node.op, node.archs[place].summary) for node in found.nodes]
+        rows = [(short_name(node.name), node.op, node.archs[place].summary) for node in found.nodes if node.imported]
         yield from (f"  {line}" for line in table(rows, header=("node", "op", "became")))
+    without = Counter(node.op or "unknown" for node in found.nodes if not node.imported)
+    if without:
+        told = ", ".join(f"{count} {op}" for op, count in without.most_common())
+        yield f"without an instruction, as what they give is there already or nothing needs it: {told}"
 
 
 def _node(node: NodeReport, paint: Painter) -> Iterator[str]:
