@@ -10,6 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from argosy.errors import EnvironmentError_
+from argosy.runtime.session import Session
 from tests.cli import models
 from tests.cli.conftest import Call
 from tests.targets import mirror
@@ -162,3 +164,17 @@ def test_bisect_takes_the_inputs_of_the_artifact(call: Call, model: Path, tmp_pa
 
 def test_sizes_that_were_chosen_are_told_once(call: Call, model: Path) -> None:
     assert call("verify", model, "--arch", "mirror1", "--bisect").err.count("inputs are generated with N = 1") == 1
+
+
+def test_bisect_looks_for_what_ends_with_an_error(call: Call, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(self: Session, inputs: object) -> None:
+        raise EnvironmentError_("the device is lost")
+
+    monkeypatch.setattr(Session, "run", run)
+    answer = call("verify", model, "--arch", "mirror1", "--bisect")
+    assert answer.code == 1, answer.err
+    assert "a run ends with an error: the device is lost" in answer.out
+    assert "first wrong node: mm (dot), on true inputs\n  it ends with: the device is lost" in answer.out
+    told = json.loads(call("verify", model, "--arch", "mirror1", "--bisect", "--json").out)
+    assert (told["passed"], told["bisection"]["nodes"]) == (False, ["mm"])
+    assert call("verify", model, "--arch", "mirror1").code not in (0, 1)

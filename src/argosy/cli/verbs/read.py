@@ -72,7 +72,7 @@ def read_model(arguments: argparse.Namespace, console: Console) -> int:
     main = _trim(program.main, arguments.trim) if arguments.trim else program.main
     if not phases:
         if arguments.diff:
-            raise UsageError("--diff needs passes", hint="add -O or --apply-pass PASS")
+            raise UsageError("--diff needs passes", hint="add -O, --arch ARCH or --apply-pass PASS")
         emit(_show(program, main, form), arguments.output, console)
         return 0
     changes: list[str] = []

@@ -18,13 +18,13 @@ from argosy.cli.progress import progress
 from argosy.cli.reduction import reduce_failure
 from argosy.cli.sources import kind_of, open_artifact, program_of, refuse_compile_options
 from argosy.cli.verb import verb
+from argosy.errors import ArgosyError
 
 if TYPE_CHECKING:
     from argosy.artifact.artifact import Artifact
     from argosy.debugging import Bisection
     from argosy.ir.program import Program
     from argosy.options import Dimensions
-    from argosy.verification import Report
 
 __all__ = ["verify_model"]
 
@@ -86,25 +86,32 @@ def verify_model(arguments: argparse.Namespace, console: Console) -> int:
         chosen = targets(arguments)
         with progress(console, f"compiling {arguments.file}"):
             artifact = compile_program(program, chosen, compile_options(arguments, chosen))
-    with progress(console, f"verifying {arguments.file}"):
-        report = verify(
-            program,
-            artifact,
-            device=arguments.device,
-            exact=arguments.exact,
-            against=make_reference(arguments.against, arguments.file, program),
-            dims=dims,
-            inputs=input_request(arguments),
-            cases=cases,
-            tolerance=tolerance(arguments),
-            per_instruction=arguments.per_instruction,
-        )
+    reference = make_reference(arguments.against, arguments.file, program)
+    try:
+        with progress(console, f"verifying {arguments.file}"):
+            report = verify(
+                program,
+                artifact,
+                device=arguments.device,
+                exact=arguments.exact,
+                against=reference,
+                dims=dims,
+                inputs=input_request(arguments),
+                cases=cases,
+                tolerance=tolerance(arguments),
+                per_instruction=arguments.per_instruction,
+            )
+    except ArgosyError as error:
+        if not arguments.bisect:
+            raise
+        return _bisect_error(error, program, artifact, arguments, dims, console)
     if arguments.why:
         console.note(str(judge(artifact.variants, device=arguments.device, slim=artifact.is_slim)))
     found = None
     if arguments.bisect:
         with progress(console, "looking for what is wrong"):
-            found = _bisected(program, artifact, report, arguments, dims)
+            failed = next((case for case in report.cases if not case.passed), report.cases[0])
+            found = _bisected(program, artifact, failed.number, arguments, dims)
     if arguments.json:
         console.json(report.to_json() | ({"bisection": found.to_json()} if found is not None else {}))
     else:
@@ -114,16 +121,15 @@ def verify_model(arguments: argparse.Namespace, console: Console) -> int:
 
 
 def _bisected(
-    program: Program, artifact: Artifact, report: Report, arguments: argparse.Namespace, dims: Dimensions
+    program: Program, artifact: Artifact, case: int, arguments: argparse.Namespace, dims: Dimensions
 ) -> Bisection:
-    """What is wrong with the first case that fails; where none does, that all is right."""
+    """What is wrong with the inputs of a case, or that all is right."""
     from argosy.debugging import bisect
     from argosy.inputs import make_inputs
     from argosy.runtime.session import Session
 
-    failed = next((case for case in report.cases if not case.passed), report.cases[0])
     types = Session(artifact, device=arguments.device, exact=arguments.exact).inputs
-    made = make_inputs(types, input_request(arguments), dims, case=failed.number, program=lambda: program)
+    made = make_inputs(types, input_request(arguments), dims, case=case, program=lambda: program)
     return bisect(
         program,
         artifact,
@@ -133,6 +139,30 @@ def _bisected(
         tolerance=tolerance(arguments),
         model=arguments.file if arguments.against == "onnxruntime" else None,
     )
+
+
+def _bisect_error(
+    error: ArgosyError,
+    program: Program,
+    artifact: Artifact,
+    arguments: argparse.Namespace,
+    dims: Dimensions,
+    console: Console,
+) -> int:
+    """What makes a run end with an error; the error itself where it is no fault of the code with the first inputs."""
+    try:
+        with progress(console, "looking for what is wrong"):
+            found = _bisected(program, artifact, 0, arguments, dims)
+    except ArgosyError:
+        raise error from None  # ref can't run it either
+    if found.agrees:
+        raise error
+    if arguments.json:
+        console.json({"passed": False, "error": str(error), "bisection": found.to_json()})
+    else:
+        for line in f"a run ends with an error: {error}\nFAILED\n{found}".splitlines():
+            console.write(_paint(line, console))
+    return 1
 
 
 def _paint(line: str, console: Console) -> str:
