@@ -11,6 +11,7 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from argosy.debugging.reduction.ddmin import minimise
 from argosy.ir.module import Instruction
 from argosy.verification.cutting import Cut, Truth, cut
 
@@ -63,21 +64,15 @@ def _ancestors(steps: Sequence[Instruction]) -> list[Instruction]:
 
 
 def _thinned(part: Cut, wrong: Callable[[Sequence[Instruction]], Cut | None]) -> Cut:
-    """The part without what it is wrong without: halves first, then quarters, down to single instructions.
+    """The part without what it is wrong without. The last instruction stays; that it is right alone is known."""
+    *before, last = part.instructions
+    trials = itertools.count()
 
-    The last one stays. Source: the minimising delta debugging of Zeller and Hildebrandt, IEEE TSE 28(2), 2002, 3.2.
-    """
-    trials, size = 0, len(part.instructions) // 2
-    while size and trials < _TRIALS:
-        begin = 0
-        while begin < len(part.instructions) - 1 and trials < _TRIALS:
-            steps = part.instructions
-            gone = set(steps[begin : min(begin + size, len(steps) - 1)])
-            less = wrong([step for step in steps if step not in gone])
-            trials += 1
-            if less is None:
-                begin += size
-            else:
-                part = less
-        size //= 2
+    def holds(chosen: Sequence[Instruction]) -> bool:
+        nonlocal part
+        less = wrong([*chosen, last]) if next(trials) < _TRIALS else None
+        part = less or part
+        return less is not None
+
+    minimise(before, holds)
     return part
