@@ -74,7 +74,7 @@ def test_a_line_for_each_node(mix: bytes) -> None:
     assert found["Exp (node 10 → 'dead')"] == "nothing reads it any more, and it is removed"
     assert found[NODES["again"]].startswith(f"in {NODES['add']}: ")
     assert found[NODES["tanh"]] == "elementwise loops"
-    assert found[NODES["loop"]].startswith("blocks, with ")
+    assert found[NODES["loop"]].startswith("control flow, with ")
     assert len(found) == 17
 
 

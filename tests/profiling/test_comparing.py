@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -116,6 +117,13 @@ def test_another_interface_and_another_file_are_refused(session: argosy.Session,
     pytest.importorskip("onnxruntime")
     with pytest.raises(EnvironmentError_, match="ONNX Runtime can't run the model"):
         argosy.perf(session, iterations=1, dims={"N": 1}, compare=[f"onnxruntime={tmp_path / 'absent.onnx'}"])
+
+
+def test_a_file_that_takes_other_sizes_is_named(session: argosy.Session, model: Path, tmp_path: Path) -> None:
+    path = tmp_path / "bound.argosy"
+    argosy.compile(model, targets=["ref"], dims={"N": 7}).save(path)
+    with pytest.raises(UsageError, match=re.escape(f"{path}: input 'x'")):
+        argosy.perf(session, dims={"N": 2}, iterations=1, compare=[path])
 
 
 def test_code_of_a_shorter_precision_agrees_by_the_rule_for_it(session: argosy.Session, model: Path) -> None:

@@ -11,8 +11,9 @@ import pytest
 
 import argosy
 from argosy.ir import Builder, Program, TensorType
-from argosy.ir.dtype import BOOL, FLOAT32
-from argosy.ir.module import Value
+from argosy.ir.dtype import BOOL, FLOAT32, INT64
+from argosy.ir.module import Module, Value
+from argosy.ops.control import If, Loop
 from argosy.ops.index import Compress
 from argosy.ops.matmul import Dot
 from argosy.options import CompileOptions
@@ -154,3 +155,38 @@ def test_a_tolerance_that_is_given_leaves_rounding_to_the_precision() -> None:
         (product,) = report.instructions
         assert product.error > 1e-5, "weights are rounded to fp16"
         assert not product.rounding
+
+
+def test_the_branch_that_is_taken_is_looked_into(monkeypatch: pytest.MonkeyPatch) -> None:
+    def branch(name: str) -> Module:
+        build = Builder(name)
+        value = build.pointwise("tanh", build.parameter("captured", TensorType(FLOAT32, (4,))), source=f"{name}/tanh")
+        value = build.pointwise("mul", value, build.constant(np.float32(1.0)), source=f"{name}/one")
+        return build.module({"out": build.pointwise("exp", value, source=f"{name}/exp")})
+
+    build = Builder()
+    value = build.parameter("x", TensorType(FLOAT32, (4,)))
+    condition = build.parameter("c", TensorType(BOOL, ()))
+    value = build.add(If(branch("then"), branch("else")), condition, value, value, source="choice")
+    plant(monkeypatch)
+    inputs = {"x": np.arange(1, 5, dtype=np.float32), "c": np.array(False)}
+    found = compared(Program(build.module({"y": value})), inputs)
+    assert list(found) == ["choice", "else/tanh", "else/one", "else/exp"]
+    assert [node for node, entry in found.items() if entry.mismatches] == ["choice", "else/one"]
+
+
+def test_the_first_iteration_of_a_loop_is_looked_into(monkeypatch: pytest.MonkeyPatch) -> None:
+    inner = Builder("body")
+    inner.parameter("i", TensorType(INT64, ()))
+    again = inner.parameter("again", TensorType(BOOL, ()))
+    state = inner.parameter("state", TensorType(FLOAT32, (4,)))
+    state = inner.pointwise("mul", state, inner.constant(np.float32(1.0)), source="body/one")
+    state = inner.pointwise("tanh", state, source="body/tanh")
+    build = Builder()
+    value = build.parameter("x", TensorType(FLOAT32, (4,)))
+    count = build.parameter("n", TensorType(INT64, ()))
+    value = build.add(Loop(inner.module([("again", again), ("state", state)]), 1), count, None, value, source="loop")
+    plant(monkeypatch)
+    inputs = {"x": np.arange(1, 5, dtype=np.float32), "n": np.array(2)}
+    found = compared(Program(build.module({"y": value})), inputs)
+    assert [node for node, entry in found.items() if entry.mismatches] == ["loop", "body/one"]

@@ -11,13 +11,13 @@ from argosy.artifact.artifact import Artifact
 from argosy.comparison import compare, is_quantised
 from argosy.compiler import load_onnx
 from argosy.debugging.blame import Blame, blame_code, blame_passes, evaluated
-from argosy.debugging.bodies import inside
 from argosy.debugging.imported import first_misread
 from argosy.debugging.search import first_wrong
 from argosy.debugging.symptom import Symptom, symptom_of
 from argosy.errors import UsageError
 from argosy.ir.program import Program
 from argosy.runtime.session import Session
+from argosy.verification.bodies import inside
 from argosy.verification.code import Code
 from argosy.verification.cutting import Cut, Truth
 from argosy.verification.measure import measure

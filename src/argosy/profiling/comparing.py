@@ -78,6 +78,10 @@ def _ours(name: str, other: Session, session: Session, values: Mapping[str, Any]
                 where=name,
                 hint="compare artifacts of one model",
             )
+    try:
+        other.choice(values)
+    except UsageError as error:  # it takes other types or sizes
+        raise error.at(name) from None
     outputs = list(session.outputs)
     return Peer(
         f"{name}: {other.variant}", lambda: other.run(values), lambda: other.run(values, outputs), _precision(other)

@@ -18,6 +18,7 @@ from argosy.errors import ArgosyError
 from argosy.ir.module import Constant, Instruction
 from argosy.ir.types import TensorType
 from argosy.runtime.session import Session
+from argosy.verification.bodies import body_of
 from argosy.verification.code import Code
 from argosy.verification.cutting import Truth, apart, exposed
 from argosy.verification.measure import measure
@@ -41,19 +42,46 @@ def compare_instructions(
 ) -> tuple[InstructionReport, ...]:
     """A report for each instruction that gives tensors, in the order of the program.
 
+    Those of a branch that is taken, or of a loop's first iteration, come behind the conditional or loop, alone only.
     `code` is how the session's variant was compiled; `truth` is what ref computes from the same inputs.
     """
-    steps = [step for step in truth.steps if all(isinstance(kind, TensorType) for kind in step.types)]
-    alone: _Found = {}
-    failed: _Failed = {}
-    for chosen in _portions(truth, steps):
-        _run_apart(truth, chosen, code, alone, failed)
+    steps = _steps(truth)
+    alone, failed = _apart(truth, steps, code)
     together = _observed(truth, session, inputs)
     observed = set(together)
     missing = [step for step in steps if step not in together]
     for chosen in _portions(truth, missing):
         _run_exposed(truth, chosen, code, together, failed)
-    return tuple(_report(truth, step, alone, together, observed, failed, tolerance) for step in steps)
+    reports: list[InstructionReport] = []
+    for step in steps:
+        reports.append(_report(truth, step, alone, together, observed, failed, tolerance))
+        reports += _inside(step, truth, code, tolerance)
+    return tuple(reports)
+
+
+def _steps(truth: Truth) -> list[Instruction]:
+    return [step for step in truth.steps if all(isinstance(kind, TensorType) for kind in step.types)]
+
+
+def _apart(truth: Truth, steps: Sequence[Instruction], code: Code) -> tuple[_Found, _Failed]:
+    """What the steps give alone, and why some do not run."""
+    alone: _Found = {}
+    failed: _Failed = {}
+    for chosen in _portions(truth, steps):
+        _run_apart(truth, chosen, code, alone, failed)
+    return alone, failed
+
+
+def _inside(step: Instruction, truth: Truth, code: Code, tolerance: Tolerance) -> Iterator[InstructionReport]:
+    """The instructions of the body that a control op runs, alone, and those inside them."""
+    body = body_of(step, truth)
+    if body is None:
+        return
+    steps = _steps(body)
+    alone, failed = _apart(body, steps, code)
+    for inner in steps:
+        yield _report(body, inner, alone, {}, set(), failed, tolerance)
+        yield from _inside(inner, body, code, tolerance)
 
 
 def _portions(truth: Truth, steps: Sequence[Instruction]) -> Iterator[list[Instruction]]:

@@ -16,7 +16,7 @@ NOTHING = "nothing"
 """In place of a solution: nothing is done, the result lies where the operand does."""
 LEFT_OUT = "it is left out, as asked"
 """Why a solution is not asked."""
-BLOCKS = "blocks"
+BLOCKS = "control flow"
 """In place of a solution: blocks of the plan do it, and what is inside them has choices of its own."""
 
 

@@ -7,29 +7,35 @@ from typing import Any
 import numpy as np
 
 from argosy.errors import ArgosyError
-from argosy.ir.module import Module
+from argosy.ir.module import Instruction, Module
 from argosy.ops.control import If, Loop, Scan
 from argosy.ops.shapes import normalize_axis
 from argosy.verification.cutting import Cut, Truth
 
-__all__ = ["inside"]
+__all__ = ["body_of", "inside"]
 
 
 def inside(part: Cut) -> Truth | None:
-    """The branch that the only instruction of a part takes, or its body in the first iteration; None for other ops."""
+    """`body_of` the only control op of a part; None where it has none, or several."""
     main = part.program.main
     steps = [step for step in main.instructions if step.op.modules()]
     if len(steps) != 1:
         return None
-    truth = Truth.of(main, [part.inputs[name] for name in main.parameter_names])
-    given = [None if value is None else truth.values[value] for value in steps[0].operands]
-    found = _first(steps[0].op, given)
+    return body_of(steps[0], Truth.of(main, [part.inputs[name] for name in main.parameter_names]))
+
+
+def body_of(step: Instruction, truth: Truth) -> Truth | None:
+    """The branch that a conditional takes in the run, or the body of a loop in the first iteration.
+
+    None for other ops, for a loop without an iteration, and for a body that doesn't run by itself.
+    """
+    found = _first(step.op, [None if value is None else truth.values[value] for value in step.operands])
     if found is None:
         return None
     try:
         return Truth.of(*found)
     except ArgosyError:
-        return None  # a body that can't run by itself
+        return None
 
 
 def _first(op: Any, given: list[Any]) -> tuple[Module, list[Any]] | None:
