@@ -175,3 +175,14 @@ def test_channels_of_zeros_do_not_count() -> None:
     steps = on_gpu(file, **dims)
     assert steps[0].entry.startswith("convert_pad")
     assert summed(steps) == summed(on_cpu(file, **dims)) == operations(argosy.load_onnx(file, dims=dims))
+
+
+@BOTH
+@pytest.mark.parametrize("empty", ["batch", "channels", "filters"])
+def test_a_convolution_of_nothing_does_nothing(lower: Lower, kind: str, empty: str) -> None:
+    batch, channels, filters = (0 if name == empty else 4 for name in ("batch", "channels", "filters"))
+    nodes = [helper.make_node("Conv", ["x", "w"], ["y"], pads=[1] * 4)]
+    given, result = [batch, channels, 6, 6], [batch, filters, 6, 6]
+    steps = lower(made(nodes, given, result, w=seeded(filters, channels, 3, 3)))
+    assert sum(int(count) for step in steps for count in step.operations.values()) == 0
+    assert all(each == kind for step in steps for each in step.operations)

@@ -89,10 +89,10 @@ def _without_zeros(instruction: Instruction, product: Product, outer: Mapping[Va
     weight = product.operands[1]
     if not isinstance(instruction.op, Conv):
         return product
-    channels = weight.shape[1]
-    return replace(
-        product, operations=floordiv(product.operations, channels) * (channels - _zeros(outer.get(weight, weight)))
-    )
+    channels, zeros = weight.shape[1], _zeros(outer.get(weight, weight))
+    if not zeros:
+        return product
+    return replace(product, operations=floordiv(product.operations, channels) * (channels - zeros))
 
 
 def _zeros(weight: Value) -> int:
