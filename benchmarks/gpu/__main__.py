@@ -125,7 +125,7 @@ def overheads(folder: Path, arch: str, cases: list[Case]) -> None:
 
 def all_sums(folder: Path, arch: str, cases: list[Case], write: Path | None) -> None:
     """Print whether the launches of runs sum to them; write the reports there, and the traces beside them."""
-    from benchmarks.gpu.sums import BAR, sums  # noqa: PLC0415
+    from benchmarks.gpu.sums import BAR, sums  # noqa: PLC0415 - needs the compiler
 
     found = {}
     for case in cases:

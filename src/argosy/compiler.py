@@ -31,9 +31,8 @@ from argosy.ir.program import Program
 from argosy.ir.types import TensorType, Type, type_symbols
 from argosy.options import CompileOptions, Dimensions, DimValue
 from argosy.passes.bind_dims import BindDims
-from argosy.passes.manager import PassContext, PassManager, Phase
+from argosy.passes.manager import PassManager, Phase
 from argosy.reproducers import Case, compile_case, import_case, leaving_reproducer
-from argosy.rewrite.trace import Trace
 from argosy.targets.base import Lowered, Target, Workshop, find_arch, find_archs, make_target, target_kind
 from argosy.targets.left_out import check_left_out
 
@@ -257,7 +256,7 @@ def _lowered(
     found: list[Callable[[], Lowered]] = []
     for target, dims in wanted:
         log.info("compiling for %s%s", target.arch, f", {_told(dims)}" if dims else "")
-        phases = (*((Phase("bind", (BindDims.of(dims),)),) if dims else ()), *target.phases(options))
+        phases = target.phases(options, dims)
         case = _case(program, target, options)
         module = next((made for known, made in piped if known == phases), None)
         if module is None:
@@ -277,8 +276,7 @@ def _piped(
     """The module after the passes, or why there is none; targets with other passes may have one all the same."""
     try:
         with leaving_reproducer(case):
-            context = PassContext.of(program.main, Trace(options.leaves_out("rule")))
-            return PassManager(phases).run(program.main, context)
+            return PassManager(phases, without_rules=options.leaves_out("rule")).run(program.main)
     except ArgosyError as error:
         return error
 

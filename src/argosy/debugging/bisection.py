@@ -114,7 +114,7 @@ def bisect(
         )
     allowed = replace(tolerance or Tolerance(quantised=is_quantised(program)), precision=precision_of(choice))
     bound = load_onnx(program, dims=dict(record.dims)) if record is not None and record.dims else program
-    truth = Truth.of(bound.main, [inputs[name] for name in bound.main.parameter_names])
+    truth = Truth.by_name(bound.main, inputs)
     misread = None if model is None else first_misread(model, truth, inputs, allowed)
     if misread is not None:
         nodes, ops = (misread.blame.where,), (misread.instruction.op.name,)
@@ -164,13 +164,11 @@ class _Search:
 
     def _rounds(self, part: Cut, found: Mapping[str, Any]) -> bool:
         """Whether a part of one instruction is no further off than rounding explains."""
-        main = part.program.main
-        truth = Truth.of(main, [part.inputs[name] for name in main.parameter_names])
+        truth = Truth.by_name(part.program.main, part.inputs)
         if len(truth.steps) != 1:
             return False
         (step,) = truth.steps
-        operands = [None if value is None else truth.values[value] for value in step.operands]
-        rule = tolerance_of(step, truth.symbols, self._symptom.tolerance.precision, operands)
+        rule = tolerance_of(step, truth.symbols, self._symptom.tolerance.precision, truth.operands(step))
         return not compare(part.expected, found, rule)
 
     def _is_wrong(self, part: Cut, *without: str) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from argosy.debugging.search import first_wrong
+from argosy.debugging.search import first_wrong, turning_point
 from argosy.debugging.symptom import Symptom
 from argosy.ir.interpreter import Interpreter
 from argosy.ir.module import Instruction, Module
@@ -31,7 +31,7 @@ _MOST_SOLUTIONS: Final = 6
 
 @dataclass(frozen=True, slots=True)
 class Blame:
-    """A part of the compiler that makes code wrong: `kind` is pass, rule, stage, solution, threads, code or import.
+    """A part of the compiler that makes code wrong: `kind` is pass, rule, stage, solution, code, artifact or import.
 
     `without` is what to leave out for right code, empty where nothing was found to help; `where` is the node or step;
     `why` is how it was found, in words.
@@ -49,9 +49,9 @@ class Blame:
         return f"{self.kind}:{self.name}"
 
 
-def evaluated(module: Module, inputs: Mapping[str, Any], run: int = 0) -> dict[str, Any]:
+def evaluated(module: Module, inputs: Mapping[str, Any]) -> dict[str, Any]:
     """What ref says of a module, by name."""
-    results = Interpreter(module).run([inputs[name] for name in module.parameter_names], Env({}, run))
+    results = Interpreter(module).run([inputs[name] for name in module.parameter_names], Env())
     return dict(zip(module.result_names, results, strict=True))
 
 
@@ -60,7 +60,7 @@ def blame_passes(part: Cut, code: Code, symptom: Symptom) -> Blame | None:
     stages: list[Stage] = []
     code.piped(part.program.main, lambda stage: stages.append(stage) if stage.changed else None)
     # A pass that gives the same module with more known of it changes nothing here.
-    wrong = _first(len(stages), lambda count: _is_wrong(stages[count - 1].after, part, symptom))
+    wrong = turning_point(len(stages), lambda count: _is_wrong(stages[count - 1].after, part, symptom))
     if wrong is None:
         return None
     stage = stages[wrong - 1]
@@ -74,27 +74,13 @@ def blame_passes(part: Cut, code: Code, symptom: Symptom) -> Blame | None:
         limit = Trace(code.options.leaves_out("rule"), count)
         return _is_wrong(step.run(stage.before, PassContext.of(stage.before, limit)), part, symptom)
 
-    fired = _first(len(firings), limited)
+    fired = turning_point(len(firings), limited)
     if fired is not None and not limited(0):
         event = firings[fired - 1]
         why = f"ref gets other results once it has fired at {event.node}, in the pass {stage.name}"
         return Blame("rule", event.rule, event.node, why, (f"rule:{event.rule}",))
     why = f"ref gets other results after it, in the phase {stage.phase}"
     return Blame("pass", stage.name, ", ".join(part.nodes), why, (f"pass:{stage.name}",))
-
-
-def _first(count: int, is_wrong: Callable[[int], bool]) -> int | None:
-    """The number from 1 to `count` at which it turns wrong, by halving; None where it is right at the end."""
-    if not count or not is_wrong(count):
-        return None
-    right, wrong = 0, count
-    while wrong - right > 1:
-        middle = (right + wrong) // 2
-        if is_wrong(middle):
-            wrong = middle
-        else:
-            right = middle
-    return wrong
 
 
 def _is_wrong(module: Module, part: Cut, symptom: Symptom) -> bool:
@@ -149,7 +135,7 @@ def _wrong_steps(part: Cut, code: Code, symptom: Symptom) -> Sequence[Choice]:
     The last of them is where it shows first.
     """
     module = code.piped(part.program.main)
-    truth = Truth.of(module, [part.inputs[name] for name in module.parameter_names])
+    truth = Truth.by_name(module, part.inputs)
     found = first_wrong(
         truth, lambda cut: symptom.shows(lambda: code.run_lowered(cut.program, cut.inputs), cut.expected)
     )

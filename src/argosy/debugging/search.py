@@ -15,7 +15,7 @@ from argosy.debugging.reduction.ddmin import minimise
 from argosy.ir.module import Instruction
 from argosy.verification.cutting import Cut, Truth, cut
 
-__all__ = ["first_wrong"]
+__all__ = ["first_wrong", "turning_point"]
 
 _TRIALS: Final = 40
 """How often something is left out of the part that was found, at most."""
@@ -29,23 +29,30 @@ def first_wrong(truth: Truth, is_wrong: Callable[[Cut], bool]) -> Cut | None:
         return made if made is not None and is_wrong(made) else None
 
     steps = truth.steps
-    found = wrong(steps)
-    if found is None:
+    end = turning_point(len(steps), lambda count: wrong(steps[:count]) is not None)
+    if end is None:
         return None
-    right, end = 0, len(steps)
-    while end - right > 1:
-        middle = (right + end) // 2
-        part = wrong(steps[:middle])
-        if part is None:
-            right = middle
-        else:
-            found, end = part, middle
     before = _ancestors(steps[:end])
     for size in _sizes(len(before)):
         part = wrong(before[-size:])
         if part is not None:
             return _thinned(part, wrong)
-    return _thinned(found, wrong)
+    whole = cut(truth, steps[:end])
+    return None if whole is None else _thinned(whole, wrong)
+
+
+def turning_point(count: int, is_wrong: Callable[[int], bool]) -> int | None:
+    """The number from 1 to `count` at which it turns wrong, by halving; None where it is right at the end."""
+    if not count or not is_wrong(count):
+        return None
+    right, wrong = 0, count
+    while wrong - right > 1:
+        middle = (right + wrong) // 2
+        if is_wrong(middle):
+            wrong = middle
+        else:
+            right = middle
+    return wrong
 
 
 def _sizes(count: int) -> list[int]:

@@ -19,6 +19,7 @@ from argosy.errors import DeviceError, UsageError
 from argosy.ir.literal import Literal
 from argosy.ir.module import Module
 from argosy.options import CompileOptions
+from argosy.passes.bind_dims import BindDims
 from argosy.passes.manager import Phase
 from argosy.registry import Registry, did_you_mean
 from argosy.targets.lowering.choices import Choice
@@ -190,13 +191,14 @@ class Target(ABC):
     def pipeline(self, options: CompileOptions) -> Sequence[Phase]:
         """The passes, in named phases, in the order in which they run."""
 
-    def phases(self, options: CompileOptions) -> tuple[Phase, ...]:
-        """The pipeline, without the passes that the options leave out."""
+    def phases(self, options: CompileOptions, dims: Mapping[str, int] | None = None) -> tuple[Phase, ...]:
+        """The pipeline, without the passes that the options leave out, behind the binding of `dims` by symbol."""
         left_out = options.leaves_out("pass")
-        return tuple(
+        kept = (
             replace(phase, passes=tuple(step for step in phase.passes if step.name not in left_out))
             for phase in self.pipeline(options)
         )
+        return (*((Phase("bind", (BindDims.of(dims),)),) if dims else ()), *kept)
 
     def solution_names(self) -> Sequence[str]:
         """The names of its ways to do ops."""

@@ -21,7 +21,7 @@ def inside(part: Cut) -> Truth | None:
     steps = [step for step in main.instructions if step.op.modules()]
     if len(steps) != 1:
         return None
-    return body_of(steps[0], Truth.of(main, [part.inputs[name] for name in main.parameter_names]))
+    return body_of(steps[0], Truth.by_name(main, part.inputs))
 
 
 def body_of(step: Instruction, truth: Truth) -> Truth | None:
@@ -29,7 +29,7 @@ def body_of(step: Instruction, truth: Truth) -> Truth | None:
 
     None for other ops, for a loop without an iteration, and for a body that doesn't run by itself.
     """
-    found = _first(step.op, [None if value is None else truth.values[value] for value in step.operands])
+    found = _first(step.op, truth.operands(step))
     if found is None:
         return None
     try:

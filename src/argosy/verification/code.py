@@ -12,8 +12,7 @@ from argosy.compiler import artifact_of_module, compile_program, compile_variant
 from argosy.ir.module import Module
 from argosy.ir.program import Program
 from argosy.options import CompileOptions
-from argosy.passes.manager import Observer, PassContext, PassManager
-from argosy.rewrite.trace import Trace
+from argosy.passes.manager import Observer, PassManager
 from argosy.runtime.session import Session
 from argosy.targets.base import Lowered, Target, find_maker
 from argosy.targets.lowering.choices import Choice
@@ -71,8 +70,8 @@ class Code:
 
     def piped(self, module: Module, *observers: Observer) -> Module:
         """A module after the passes."""
-        context = PassContext.of(module, Trace(self.options.leaves_out("rule")))
-        return PassManager(self.target.phases(self.options), observers=observers).run(module, context)
+        phases, without = self.target.phases(self.options), self.options.leaves_out("rule")
+        return PassManager(phases, observers=observers, without_rules=without).run(module)
 
     def _session(self, artifact: Artifact, threads: int | None) -> Session:
         return Session(artifact, device=self._device, threads=threads, checked=True)

@@ -34,8 +34,8 @@ class Truth:
     symbols: Mapping[str, int]
 
     @staticmethod
-    def of(module: Module, arguments: Sequence[Any], run: int = 0) -> Truth:
-        """Run a module; `run` is the number that random values depend on. All values are kept."""
+    def of(module: Module, arguments: Sequence[Any]) -> Truth:
+        """Run a module for the first time, as random values have it. All values are kept."""
         values: dict[Value, Any] = {
             parameter.result(): argument for parameter, argument in zip(module.parameters, arguments, strict=True)
         }
@@ -43,9 +43,18 @@ class Truth:
         def keep(instruction: Instruction, results: Sequence[Any]) -> None:
             values.update(zip(instruction.results, results, strict=True))
 
-        env = Env({}, run)
+        env = Env()
         Interpreter(module).run(arguments, env, keep)
         return Truth(module, values, dict(env.symbols))
+
+    @staticmethod
+    def by_name(module: Module, inputs: Mapping[str, Any]) -> Truth:
+        """`of`, with the arguments by the names of the parameters."""
+        return Truth.of(module, [inputs[name] for name in module.parameter_names])
+
+    def operands(self, step: Instruction) -> list[Any]:
+        """What an instruction reads; None where an operand is absent."""
+        return [None if value is None else self.values[value] for value in step.operands]
 
     @property
     def results(self) -> dict[str, Any]:

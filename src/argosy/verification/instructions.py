@@ -158,8 +158,7 @@ def _report(
         return dict(zip(names, found[step], strict=True)) if step in found else {}
 
     by_itself, in_all = named(alone), named(together)
-    operands = [None if value is None else truth.values[value] for value in step.operands]
-    rounding = tolerance_of(step, truth.symbols, tolerance.precision, operands)
+    rounding = tolerance_of(step, truth.symbols, tolerance.precision, truth.operands(step))
     return InstructionReport(
         step.source or step.op.name,
         step.op.name,

@@ -144,7 +144,7 @@ class _Verification:
             raise UsageError("instructions of ref would be compared with ref", hint="verify code, of another device")
         code = Code.of(variant, self._session.device)
         program = load_onnx(self._program, dims=dict(variant.dims))
-        truth = Truth.of(program.main, list(values.values()))
+        truth = Truth.by_name(program.main, values)
         return compare_instructions(truth, code, self._session, values, tolerance)
 
 

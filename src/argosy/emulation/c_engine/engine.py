@@ -42,14 +42,13 @@ class EncodedKernel:
 
 
 @lru_cache(maxsize=1)
-def _pool(process: int) -> ThreadPoolExecutor:
-    """Threads of a process: a forked child has none of its parent's, and would wait for them for ever."""
-    del process
+def _pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(usable_cores(), "argosy-emulate")
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_pool.cache_clear)  # its threads are not there
+    # A forked child has none of its parent's threads, and would wait for them for ever.
+    os.register_at_fork(after_in_child=_pool.cache_clear)
 
 
 def run_encoded(
@@ -71,7 +70,7 @@ def run_encoded(
     def run(part: int) -> NDArray[Any]:
         return _run(kernel, ranges, launch, state, marks, bounds[part], bounds[part + 1])
 
-    faults = [run(0)] if parts == 1 else list(_pool(os.getpid()).map(run, range(parts)))
+    faults = [run(0)] if parts == 1 else list(_pool().map(run, range(parts)))
     for fault in faults:
         if fault["code"]:
             _raise(kernel.program, memory, fault)

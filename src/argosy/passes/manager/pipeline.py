@@ -19,6 +19,7 @@ from argosy.ir.program_files import program_files
 from argosy.ir.validate import Validator
 from argosy.passes.manager.passes import Pass, PassContext, Phase
 from argosy.rewrite.dead_code import remove_dead_code
+from argosy.rewrite.trace import Trace
 
 __all__ = ["Observer", "PassManager", "Stage"]
 
@@ -54,19 +55,21 @@ Observer: TypeAlias = Callable[[Stage], None]
 class PassManager:
     """A pipeline: phases in order.
 
-    `stop_after` names the pass after whose first run to stop; `observers` are called after each pass.
+    `stop_after` names the pass after whose first run to stop; `observers` are called after each pass. `without_rules`
+    are rules that no pass applies, where the run gets no context that says so itself.
     """
 
     phases: tuple[Phase, ...]
     stop_after: str = ""
     observers: tuple[Observer, ...] = ()
+    without_rules: frozenset[str] = frozenset()
 
     def run(self, module: Module, context: PassContext | None = None) -> Module:
         """The module after all passes; itself where none changed it.
 
         Raises InternalError or CompileError naming the pass, with the module that it was given as evidence.
         """
-        context = context or PassContext.of(module)
+        context = context or PassContext.of(module, Trace(self.without_rules))
         validator = Validator()
         validator.check(module)
         module = remove_dead_code(module, context.namer)

@@ -12,9 +12,7 @@ from dataclasses import dataclass
 from argosy.artifact.manifest import VariantRecord
 from argosy.ir.module import Module
 from argosy.options import CompileOptions
-from argosy.passes.bind_dims import BindDims
-from argosy.passes.manager import PassContext, PassManager, Phase
-from argosy.rewrite.trace import Trace
+from argosy.passes.manager import PassManager
 from argosy.targets.gpu.target import GpuTarget
 from argosy.targets.gpu.variant import compiled_variant, gpu_code
 from argosy.toolchains.triton import CompiledKernel, compile_stages
@@ -40,9 +38,7 @@ def remade_kernels(
     """
     target = GpuTarget.of(record.arch, record.products)
     options = CompileOptions.of_numeric(record.numeric, jobs=jobs)
-    bind = (Phase("bind", (BindDims.of(record.dims),)),) if record.dims else ()
-    context = PassContext.of(module, Trace(options.leaves_out("rule")))
-    piped = PassManager((*bind, *target.phases(options))).run(module, context)
+    piped = PassManager(target.phases(options, record.dims), without_rules=options.leaves_out("rule")).run(module)
     kernels = compiled_variant(piped, target.row, options).lowered.kernels
     sources = {name: kernel.source() for name, kernel in kernels.items() if entries is None or name in entries}
     made = compile_stages(list(sources.values()), gpu_code(target.row), jobs=jobs)
