@@ -6,17 +6,24 @@ export PATH := $(abspath $(VENV))/bin:$(PATH)
 INSTALLED := $(VENV)/.argosy-installed
 WORKERS ?= 2
 
-.PHONY: help install check format demo test conformance budgets bench-cpu bench-gpu nightly docs models golden
+.PHONY: help install upgrade check format demo test conformance budgets bench-cpu bench-gpu nightly docs models golden
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
 install: $(INSTALLED) ## install Argosy, editable, with what development needs
 
-$(INSTALLED): pyproject.toml
+$(INSTALLED): pyproject.toml constraints.txt
 	test -x $(VENV)/bin/python || python3 -m venv $(VENV)
-	$(VENV)/bin/python -m pip install --quiet --editable '.[dev]'
+	$(VENV)/bin/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	touch $@
+
+upgrade: install ## take the newest releases that pyproject.toml allows, and write them to constraints.txt
+	python -m pip install --quiet --upgrade --upgrade-strategy eager --editable '.[dev]'
+	names=$$(sed -n 's/==.*//p' constraints.txt | paste -sd'|'); \
+	{ grep '^#' constraints.txt; python -m pip list --format freeze | grep -iE "^($$names)=="; } > constraints.new
+	mv constraints.new constraints.txt
+	git diff --stat --patch -- constraints.txt
 
 check: install ## format, lint, types, layers
 	ruff format --check

@@ -437,6 +437,22 @@ def test_conversion_into_short_floats_rounds_once(target: DType, data: st.DataOb
     assert float(convert(np.array([value]), target)[0]) == expected
 
 
+@pytest.mark.parametrize("source", [DTYPES["float32"], DTYPES["float64"]], ids=str)
+def test_conversion_into_powers_of_two_takes_the_nearest(source: DType) -> None:
+    """Of two equally near the larger one, also between the two smallest, which float32 holds as a subnormal and not."""
+    powers = [2.0**exponent for exponent in range(-127, 128)]
+    ties = [1.5 * power for power in powers[:-1]]
+    middle = np.array(ties, source.numpy)
+    kind = DTYPES["float8_e8m0fnu"]
+    assert convert(middle, kind).astype(np.float64).tolist() == powers[1:]
+    assert convert(np.nextafter(middle, source.numpy.type(0)), kind).astype(np.float64).tolist() == powers[:-1]
+    assert convert(np.nextafter(middle, source.numpy.type(INF)), kind).astype(np.float64).tolist() == powers[1:]
+    assert convert(np.array(powers, source.numpy), kind).astype(np.float64).tolist() == powers
+    none = np.array([0.0, -0.0, -1.0, INF, -INF, NAN, 1.5 * 2.0**127], source.numpy)
+    assert np.isnan(convert(none, kind).astype(np.float64)).all()
+    assert float(convert(np.array([1e-44], source.numpy), kind)[0]) == 2.0**-127
+
+
 @pytest.mark.parametrize("source", [DTYPES["int64"], DTYPES["uint64"], DTYPES["int32"]], ids=str)
 @given(data=st.data())
 def test_wide_integers_into_bfloat16_round_once(source: DType, data: st.DataObject) -> None:

@@ -133,8 +133,8 @@ def convert(value: Array, dtype: DType) -> Array:
             whole = _modulo_two_to_64(value) if value.dtype.kind == "f" else value
             return _low_bits(whole, dtype) if dtype.bits < 8 else whole.astype(target)
         case "float" if not np.issubdtype(target, np.floating) and value.dtype not in (np.float16, np.float32):
-            return _round_to_odd(value).astype(target)
-    return value.astype(target)
+            value = _round_to_odd(value)
+    return _exponents(value).view(target) if dtype.name == "float8_e8m0fnu" else value.astype(target)
 
 
 def _modulo_two_to_64(value: Array) -> Array:
@@ -151,6 +151,17 @@ def _low_bits(whole: Array, dtype: DType) -> Array:
     codes = whole.astype(np.int8) & ((1 << dtype.bits) - 1)
     sign = 1 << (dtype.bits - 1)
     return ((codes ^ sign) - sign if dtype.kind == "int" else codes).astype(dtype.numpy)
+
+
+def _exponents(value: Array) -> Array:
+    """The codes of float8_e8m0fnu: the biased exponent of the nearest power of two, the larger one of two.
+
+    0xFF, its NaN, for whatever is not above zero. ml_dtypes before 0.7 took what lies between its two smallest
+    numbers for the larger one. Source: OCP Microscaling Formats (MX) 1.0, section 5.4.
+    """
+    bits = value.astype(np.float32).view(np.int32)
+    code = np.where(bits < 1 << 23, bits >= 3 << 21, (np.minimum(bits, 0x7F800000) + (1 << 22)) >> 23)
+    return np.where((bits <= 0) | (bits > 0x7F800000), 0xFF, code).astype(np.uint8)
 
 
 def _round_to_odd(value: Array) -> Array:

@@ -106,7 +106,8 @@ INLINE float32 float8_e8m0fnu_to_float32(uint8 code) {
 }
 INLINE uint8 float32_to_float8_e8m0fnu(float32 x) {
     int32 bits = as_int(x);
-    int32 code = bits < 1 << 23 ? bits > 1 << 22 : (bits + (1 << 22)) >> 23;
+    int32 small = bits >= 3 << 21; /* below 2^-126 lies 2^-127 alone */
+    int32 code = bits < 1 << 23 ? small : (int32)(((uint32)bits + (1u << 22)) >> 23);
     return (uint8)(bits <= 0 || bits > INFINITY_BITS ? 0xff : code);
 }
 

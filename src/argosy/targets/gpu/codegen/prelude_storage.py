@@ -115,7 +115,7 @@ def to_float8_e5m2fnuz(x):
 @triton.jit
 def to_float8_e8m0fnu(x):
     bits = x.to(tl.int32, bitcast=True)
-    small = (bits > (1 << 22)).to(tl.int32)
+    small = (bits >= (3 << 21)).to(tl.int32)
     code = tl.where(bits < (1 << 23), small, (bits + (1 << 22)) >> 23)
     return tl.where((bits <= 0) | (bits > 0x7F800000), 255, code).to(tl.uint8)
 
