@@ -38,7 +38,7 @@ from argosy.targets.left_out import check_left_out
 
 __all__ = [
     "CompileOptions", "Target", "artifact_of_module", "compile", "compile_each", "compile_program", "compile_variants",
-    "compile_what_can_be", "load_onnx", "machine_targets", "make_target", "resolve_targets",
+    "compile_what_can_be", "load_onnx", "machine_targets", "make_target", "resolve_targets", "special_sizes",
 ]  # fmt: skip
 
 log = logging.getLogger("argosy.compile")
@@ -200,7 +200,7 @@ def _attempts(
     program: Program, targets: Sequence[Target], options: CompileOptions
 ) -> Iterator[tuple[Target, _Made | ArgosyError]]:
     """What each target made for each set of sizes, or the error that kept it from that; the others go on."""
-    sizes = ({}, *_special_sizes(program, options))
+    sizes = ({}, *special_sizes(program, options))
     wanted = [(target, dims) for target in targets if target.needs_variant for dims in sizes]
     with Workshop(options.jobs) as workshop:
         results = _lowered(program, wanted, options, workshop)
@@ -313,7 +313,7 @@ def _lowering_threads(jobs: int | None) -> Iterator[ThreadPoolExecutor]:
     threads.shutdown()
 
 
-def _special_sizes(program: Program, options: CompileOptions) -> list[dict[str, int]]:
+def special_sizes(program: Program, options: CompileOptions) -> list[dict[str, int]]:
     """The dims of each specialised variant: every combination of the sizes that are asked for."""
     wanted = options.dims.specialised
     kinds = [kind for kind in program.inputs.values() if isinstance(kind, TensorType)]

@@ -81,25 +81,12 @@ def _jobs(file: ArtifactFile, targets: Sequence[Target]) -> list[_Job]:
     """What to compile, without repetitions."""
     variants = file.manifest.variants
     if not targets:
-        return _distinct((_maker(file, variant), dict(variant.numeric), dict(variant.dims)) for variant in variants)
+        return _distinct((find_maker(each, file.where), dict(each.numeric), dict(each.dims)) for each in variants)
     plain = CompileOptions(precision=str(file.manifest.options.get("precision", "fp32")))
     forms = _distinct((variant.numeric, variant.dims) for variant in variants) or [(plain.numeric(), {})]
     return [
         (target, dict(numeric), dict(dims)) for target in targets if target.needs_variant for numeric, dims in forms
     ]
-
-
-def _maker(file: ArtifactFile, variant: VariantRecord) -> Target:
-    """The target that makes a variant again."""
-    try:
-        return find_maker(variant)
-    except (TypeError, ValueError) as error:
-        told = ", ".join(variant.products)
-        raise ArtifactError(
-            f"this version can't read what {variant.words!r} says of its device: {told}",
-            where=file.where,
-            hint="name archs, on the command line by --arch",
-        ) from error
 
 
 def _distinct(items: Iterable[Any]) -> list[Any]:

@@ -53,8 +53,34 @@ def test_json_is_that_of_python(call: Call, model: Path) -> None:
     assert [node["name"] for node in told["nodes"]] == ["mm", "Relu (node 1 → 'r')"]
 
 
-def test_an_artifact_and_options(call: Call, model: Path, artifact: Path) -> None:
-    assert "mm" in call("why", artifact, "--arch", "x86-64-v3").out
+def test_an_artifact_tells_what_is_in_it(call: Call, model: Path, artifact: Path, tmp_path: Path) -> None:
+    sizes = tmp_path / "sizes.argosy"
+    assert call("compile", model, "--arch", "x86-64-v3", "--dim", "N=1,8", "-o", sizes, "--quiet").code == 0
+    told = [line for line in call("why", sizes).out.splitlines() if line.startswith("on ")]
+    assert sorted(told) == [f"on x86-64-v3, fp32{size}" for size in ("", ", N=1", ", N=8")]
+    told = call("why", sizes, "--node", "mm", "--dim", "N=8", "--arch", "x86-64-v3").out.splitlines()
+    assert [line for line in told if line.startswith("  on ")] == [
+        "  on x86-64-v3, fp32, N=8: tiled dot, with Relu (node 1 → 'r')"
+    ]
+    assert "    + dot : float32[8, 300]  of x, w" in "\n".join(told)
+    assert "on ref" in call("why", artifact).out, "it holds no code"
+
+
+def test_what_an_artifact_has_not(call: Call, artifact: Path) -> None:
+    for words, said in (
+        (("--arch", "x86-64-v3"), "it has no code for x86-64-v3"),
+        (("--fp16",), "--fp16 says how to compile"),
+        (("--dim", "K=1"), "no dim called 'K'"),
+    ):
+        answer = call("why", artifact, *words)
+        assert answer.code == 2
+        assert said in answer.err
+
+
+def test_options_are_those_of_a_compile(call: Call, model: Path) -> None:
+    told = call("why", model, "--node", "mm", "--arch", "x86-64-v3", "--dim", "N=1,8").out
+    for begin in ("", ", N=1", ", N=8"):
+        assert f"\n  on x86-64-v3{begin}: tiled dot" in told
     answer = call("why", model, "--node", "mm", "--arch", "x86-64-v3", "--without", "pass:fuse_loops")
     assert "fuse_loops" not in answer.out
     assert call("why", model, "--without", "pass:fuse_loop").code == 2

@@ -118,17 +118,96 @@ def test_the_way_it_is_done_is_that_of_the_compiled_plan() -> None:
     assert all(any(source in way.nodes for way in ways) for source in sources)
 
 
+SIZES = {"batch": (1, 8), "sequence": (16,)}
+
+
+@pytest.fixture(scope="module")
+def bert() -> bytes:
+    return serialize(catalog.make("bert_small"))[0]
+
+
+def test_code_for_single_sizes_is_told_beside_the_general(bert: bytes) -> None:
+    """The first token is picked by a kernel of its own where the size is open, and by the product behind it else."""
+    (picked,) = argosy.why(bert, "pooler/Gather", targets=[CPU], dims=SIZES).nodes
+    assert [(each.arch, each.words, each.dims) for each in picked.archs] == [
+        (CPU, CPU, {}),
+        (CPU, f"{CPU}, batch=1", {"batch": 1}),
+        (CPU, f"{CPU}, batch=8", {"batch": 8}),
+    ]
+    for told in picked.archs[1:]:
+        bound = argosy.why(bert, "pooler/Gather", targets=[CPU], dims={**told.dims, "sequence": 16})
+        assert told.ways == bound.nodes[0].archs[0].ways, "that of a model with the size bound"
+        assert told.changes[0].name == "bind_dims"
+    (reference,) = argosy.why(bert, "pooler/Gather", targets=["ref"], dims=SIZES).nodes[0].archs
+    assert reference.dims == {}, "it has no code"
+    with pytest.raises(UsageError, match="no dim called 'rows'"):
+        argosy.why(bert, targets=[CPU], dims={"rows": (1, 8)})
+
+
+def test_each_variant_of_an_artifact_is_told_as_its_plan_is(bert: bytes) -> None:
+    made = argosy.compile(bert, targets=[CPU], dims={"batch": (1, 8), "sequence": (16, 32)}, accuracy="exact")
+    artifact = argosy.Artifact.open(made.to_bytes())
+    nodes = argosy.why(artifact).nodes
+    for place, variant in enumerate(artifact.variants):
+        told = [node.archs[place] for node in nodes]
+        assert all((each.words, each.dims) == (variant.words, variant.dims) for each in told)
+        plan = artifact.plan(variant.key)
+        bodies = (plan.body, *(record.body for record in plan.prepare))
+        entries = {step.entry for body in bodies for step in steps_in(body) if isinstance(step, CallStep)}
+        steps = [step for each in told for way in each.ways for step in way.steps if step.startswith("call ")]
+        found = {step.split(",")[0].removeprefix("call ") for step in steps}
+        assert found == {entry for entry in entries if not entry.startswith("check_sizes")}
+        assert not any(each.note for each in told)
+    one = argosy.why(artifact, "pooler/Gather", dims={"batch": 8, "sequence": 32}).nodes[0].archs
+    assert [each.dims for each in one] == [{"batch": 8, "sequence": 32}]
+    some = argosy.why(artifact, "pooler/Gather", dims={"batch": 8}).nodes[0].archs
+    assert [each.dims for each in some] == [{}, {"batch": 8, "sequence": 16}, {"batch": 8, "sequence": 32}]
+    (general,) = argosy.why(artifact, "pooler/Gather", dims={"batch": 5}).nodes[0].archs
+    assert general.dims == {}
+    assert [each.words for each in argosy.why(artifact, "pooler/Gather", targets=["ref"]).nodes[0].archs] == ["ref"]
+
+
+def test_what_an_artifact_has_no_code_for(bert: bytes) -> None:
+    artifact = argosy.compile(bert, targets=[CPU, "gfx942"], precision="fp16", dims={"batch": 1, "sequence": 16})
+    (told,) = argosy.why(artifact, "pooler/Gather", targets=["cdna3"]).nodes[0].archs
+    assert told.words == "gfx942, fp16"
+    with pytest.raises(UsageError, match="it has no code for sm_90") as caught:
+        argosy.why(artifact, targets=["gfx942,sm_90"])
+    assert caught.value.hint == f"it has code for {CPU}, gfx942"
+    with pytest.raises(UsageError, match="an artifact is compiled already"):
+        argosy.why(artifact, precision="fp16")
+
+
+def test_kernels_that_an_artifact_has_not_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The artifact was made without what Triton refused; outlined, all of it is there."""
+    text = '<ir_version: 10, opset_import: ["" : 21]> g (float[64, 64] x) => (float[64, 64] y) { y = MatMul(x, x) }'
+    model = onnx.parser.parse_model(text).SerializeToString()
+    (way,) = asked(model, "y", arch="gfx942")[1].ways
+    monkeypatch.setattr("argosy.targets.gpu.variant.compile_kernels", _but_one(way.kernels[-1]))
+    artifact = argosy.compile(model, targets=["gfx942"])
+    told = argosy.why(artifact, "y").nodes[0].archs[0]
+    assert told.note.startswith(f"{way.kernels[-1]} not in the artifact: ")
+    monkeypatch.undo()
+    told = argosy.why(argosy.compile(model, targets=["gfx942"]), "y").nodes[0].archs[0]
+    assert not told.note, "the file says that Triton took them"
+
+
+def _but_one(entry: str) -> Any:
+    """Triton, given for one kernel a text that is none of its own."""
+
+    def compile_most(sources: Sequence[TritonSource], *given: Any, **options: Any) -> list[CompiledKernel | Refused]:
+        bad = [replace(each, text="x +") if each.entry == entry else each for each in sources]
+        return compile_kernels(bad, *given, **options)
+
+    return compile_most
+
+
 def test_what_triton_refuses_is_told_where_kernels_are_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     text = '<ir_version: 10, opset_import: ["" : 21]> g (float[64, 64] x) => (float[64, 64] y) { y = MatMul(x, x) }'
     model = onnx.parser.parse_model(text).SerializeToString()
     (way,) = asked(model, "y", arch="gfx942")[1].ways
 
-    def but_one(sources: Sequence[TritonSource], *given: Any, **options: Any) -> list[CompiledKernel | Refused]:
-        """One kernel has a text that is no Triton."""
-        bad = [replace(each, text="x +") if each.entry == way.kernels[-1] else each for each in sources]
-        return compile_kernels(bad, *given, **options)
-
-    monkeypatch.setattr("argosy.targets.gpu.variant.compile_kernels", but_one)
+    monkeypatch.setattr("argosy.targets.gpu.variant.compile_kernels", _but_one(way.kernels[-1]))
     told = argosy.why(model, "y", targets=["gfx942"], toolchains=True).nodes[0].archs[0]
     (other,) = told.ways
     assert other.kernels != way.kernels

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
@@ -100,9 +101,12 @@ def artifact_of(path: str, arguments: argparse.Namespace, console: Console) -> A
         return compile_program(program, chosen, options)
 
 
-def refuse_compile_options(path: str, arguments: argparse.Namespace) -> None:
-    """An artifact is compiled already: asking for other code is a mistake, not a wish that is dropped in silence."""
-    asked = asked_compile_options(arguments)
+def refuse_compile_options(path: str, arguments: argparse.Namespace, *, but: Sequence[str] = ()) -> None:
+    """An artifact is compiled already: asking for other code is a mistake, not a wish that is dropped in silence.
+
+    The options in `but` mean something else.
+    """
+    asked = [option for option in asked_compile_options(arguments) if option not in but]
     if asked:
         raise UsageError(
             f"{asked[0]} says how to compile, but {path} is compiled already",

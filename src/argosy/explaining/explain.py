@@ -8,8 +8,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from argosy.artifact.artifact import Artifact
 from argosy.artifact.plan import CallStep, CheckStep, EvaluateStep, LaunchStep, PlanRecord, Step, steps_in
 from argosy.compiler import load_onnx, resolve_targets
+from argosy.errors import UsageError
+from argosy.explaining.codes import Code, codes_of_artifact, codes_of_model
 from argosy.explaining.graph import Graph
 from argosy.explaining.history import Course, History
 from argosy.explaining.nodes import ModelNode, find_node, nodes_of_model
@@ -20,7 +23,6 @@ from argosy.ir.program import Program
 from argosy.options import CompileOptions, Dimensions, DimValue
 from argosy.reproducers import compile_case, leaving_reproducer
 from argosy.targets.base import Outline, Target, Workshop
-from argosy.targets.left_out import check_left_out
 from argosy.targets.lowering.choices import BLOCKS, HOST, NOTHING, Choice
 
 __all__ = ["explain", "why"]
@@ -28,14 +30,17 @@ __all__ = ["explain", "why"]
 _SHOWN: Final = 4
 """Nodes that a line lists."""
 _NO_INSTRUCTION: Final = "no instruction: what it gives is there already, or nothing needs it"
+_NOT_HELD: Final = (
+    "not in the artifact: another version of Argosy made that, or a toolchain refused kernels, as --toolchains tells"
+)
 _REF: Final = "numpy evaluates the program as it was imported, instruction by instruction"
 
 
 def why(
-    model: str | Path | bytes | Program | Any,
+    model: str | Path | bytes | Program | Artifact | Any,
     node: str | Sequence[str] = (),
     *,
-    targets: Sequence[str | Target] = ("native",),
+    targets: Sequence[str | Target] = (),
     precision: str = "fp32",
     dims: Mapping[str, DimValue] | Dimensions | None = None,
     accuracy: str = "standard",
@@ -48,33 +53,32 @@ def why(
     """What became of nodes of a model on each target: how they were imported, what passes did, which kernels run them.
 
     `node` is a name, an output, an op that only one node has, or a number; several of them; or all nodes where it is
-    empty. The rest is as for `compile`. Kernels are compiled only with `toolchains`: what these refuse is known then.
-    Raises ModelError, and UsageError for an unknown node.
+    empty. The rest is as for `compile`: sizes in `dims` that get code of their own are told one by one. Of an Artifact
+    all its variants are told, or those that `targets` name and runs of the sizes in `dims` take; how it was compiled
+    is in it. Kernels are compiled only with `toolchains`: what these refuse is known then. Raises ModelError, and
+    UsageError for an unknown node, and for an arch that an artifact has no code for.
     """
-    chosen = resolve_targets(targets)
     asked = Dimensions.of(dims)
     options = CompileOptions(precision, asked, accuracy=accuracy, allow_tf32=allow_tf32, fast_math=fast_math, mode=mode,
                              without=tuple(without))  # fmt: skip
-    program = load_onnx(model, dims=asked)
     names = (node,) if isinstance(node, str) and node else tuple(node)
-    return explain(model, program, names, chosen, options, toolchains=toolchains)
+    if isinstance(model, Artifact):
+        if replace(options, dims=Dimensions()) != CompileOptions():
+            raise UsageError("options say how to compile, but an artifact is compiled already", where=model.where)
+        program = model.program()
+        return explain(program, program, names, codes_of_artifact(model, targets, asked), toolchains=toolchains)
+    chosen = resolve_targets(targets or ("native",))
+    program = load_onnx(model, dims=asked)
+    return explain(model, program, names, codes_of_model(program, chosen, options), toolchains=toolchains)
 
 
 def explain(
-    model: Any,
-    program: Program,
-    asked: Sequence[str],
-    targets: Sequence[Target],
-    options: CompileOptions,
-    *,
-    toolchains: bool = False,
+    model: Any, program: Program, asked: Sequence[str], codes: Sequence[Code], *, toolchains: bool = False
 ) -> Explanation:
     """The same of a program that was read already; `model` is what it was read from, or the program."""
-    check_left_out(targets, options)
     nodes = nodes_of_model(model, program)
     chosen = [find_node(nodes, text) for text in asked] or nodes
-    plain = replace(options, strict=False)  # a host step is told, not refused
-    archs = [_Arch.of(program, target, plain, toolchains=toolchains) for target in targets]
+    archs = [_Arch.of(program, code, toolchains=toolchains) for code in codes]
     begin = Graph(program.main)
     return Explanation(tuple(_report(node, begin, archs) for node in chosen))
 
@@ -87,33 +91,45 @@ def _report(node: ModelNode, begin: Graph, archs: Sequence[_Arch]) -> NodeReport
 
 @dataclass(frozen=True, slots=True)
 class _Arch:
-    """A program on its way through one target."""
+    """A program on its way to one code."""
 
-    target: Target
+    code: Code
     history: History
     outline: Outline | None
 
     @staticmethod
-    def of(program: Program, target: Target, options: CompileOptions, *, toolchains: bool) -> _Arch:
+    def of(program: Program, code: Code, *, toolchains: bool) -> _Arch:
+        target, options = code.target, code.options
         with leaving_reproducer(partial(compile_case, program, (target,), options)):
-            history = History(program.main, target.phases(options), options.leaves_out("rule"))
+            phases = target.phases(options, code.dims)
+            history = History(program.main, phases, options.leaves_out("rule"))
             if not target.needs_variant:
-                return _Arch(target, history, None)
+                return _Arch(code, history, None)
             if not toolchains:
-                return _Arch(target, history, target.outline(history.module, options))
+                return _Arch(code, history, target.outline(history.module, options))
             with Workshop(options.jobs) as workshop:
                 lowered = target.lower(history.module, options, workshop)
-            return _Arch(target, history, Outline(lowered.variant.plan, lowered.choices))
+            return _Arch(code, history, Outline(lowered.variant.plan, lowered.choices))
 
     def report(self, node: ModelNode) -> ArchReport:
-        arch = self.target.arch
+        told = partial(ArchReport, self.code.target.arch, self.code.words, dict(self.code.dims))
         if not any(source in self.history.begin.of_node for source in node.sources):
-            return ArchReport(arch, _NO_INSTRUCTION)
+            return told(_NO_INSTRUCTION)
         if self.outline is None:
-            return ArchReport(arch, _REF)
+            return told(_REF)
         course = self.history.course(node.sources)
         ways = tuple(_way(choice, self.outline.plan) for choice in self.outline.choices if _does(choice, course))
-        return ArchReport(arch, _summary(node, course, ways), course.changes, ways, self.outline.note if ways else "")
+        return told(_summary(node, course, ways), course.changes, ways, self._note(course) if ways else "")
+
+    def _note(self, course: Course) -> str:
+        """What is not certain; the plan of an artifact makes it so where it has the same kernels."""
+        if self.outline is None or self.code.plan is None:
+            return "" if self.outline is None else self.outline.note
+        held = {step.entry for step in _kernel_steps(self.code.plan)}
+        does = [choice for choice in self.outline.choices if _does(choice, course)]
+        steps = [step for choice in does for step in _kernel_steps(self.outline.plan) if _belongs(step, choice)]
+        other = [step.entry for step in steps if step.entry not in held]
+        return f"{', '.join(dict.fromkeys(other))} {_NOT_HELD}" if other else ""
 
 
 def _does(choice: Choice, course: Course) -> bool:
@@ -141,6 +157,10 @@ def _way(choice: Choice, plan: PlanRecord) -> Way:
         tuple(map(step_words, steps)),
         tuple(buffer_words(plan, number) for number in dict.fromkeys(writes)),
     )
+
+
+def _kernel_steps(plan: PlanRecord) -> Iterator[LaunchStep | CallStep]:
+    return (step for step in _steps(plan) if isinstance(step, LaunchStep | CallStep))
 
 
 def _steps(plan: PlanRecord) -> Iterator[Step]:

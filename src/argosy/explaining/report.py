@@ -50,9 +50,14 @@ class Way:
 
 @dataclass(frozen=True, slots=True)
 class ArchReport:
-    """What became of a node on one arch. `summary` is that in a line."""
+    """What became of a node on one arch, or in its code for sizes by symbol (`dims`). `words` are those of the code.
+
+    `summary` is what became of it in a line.
+    """
 
     arch: str
+    words: str
+    dims: dict[str, int]
     summary: str
     changes: tuple[Change, ...] = ()
     ways: tuple[Way, ...] = ()

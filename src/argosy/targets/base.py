@@ -15,7 +15,7 @@ from argosy.artifact.artifact import CompiledVariant
 from argosy.artifact.manifest import VariantRecord
 from argosy.artifact.plan import PlanRecord
 from argosy.drivers.machine import Machine
-from argosy.errors import DeviceError, UsageError
+from argosy.errors import ArtifactError, DeviceError, UsageError
 from argosy.ir.literal import Literal
 from argosy.ir.module import Module
 from argosy.options import CompileOptions
@@ -241,13 +241,20 @@ def find_archs(name: str) -> tuple[Target, ...]:
     )
 
 
-def find_maker(record: VariantRecord) -> Target:
-    """The target, with the numbers of its device, that makes a variant again.
+def find_maker(record: VariantRecord, where: str = "") -> Target:
+    """The target, with the numbers of its device, that makes a variant again; errors name its artifact by `where`.
 
-    Raises UsageError where this version compiles for no such arch.
+    Raises UsageError where this version compiles for no such arch, ArtifactError where it can't read the numbers.
     """
     for _, kind in TARGETS.walk():
-        target = kind.for_variant(record)
+        try:
+            target = kind.for_variant(record)
+        except (TypeError, ValueError) as error:
+            raise ArtifactError(
+                f"this version can't read what {record.words!r} says of its device: {', '.join(record.products)}",
+                where=where,
+                hint="name archs, on the command line by --arch",
+            ) from error
         if target is not None:
             return target
     raise UsageError(f"this version compiles for no arch {record.arch!r}", hint="argosy arches lists them")

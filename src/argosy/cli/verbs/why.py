@@ -4,28 +4,32 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from argosy.cli.console import Console, Painter, table
 from argosy.cli.files import emit
 from argosy.cli.options.common import add_output_option
 from argosy.cli.options.compile import add_compile_options, compile_options, targets
-from argosy.cli.options.model import add_model_options
+from argosy.cli.options.model import add_model_options, dimensions
 from argosy.cli.parser import Parser
 from argosy.cli.progress import progress
-from argosy.cli.sources import kind_of, program_of
+from argosy.cli.sources import kind_of, open_artifact, program_of, refuse_compile_options
 from argosy.cli.verb import verb
 
 if TYPE_CHECKING:
     from argosy.explaining import ArchReport, Change, Explanation, NodeReport, Way
+    from argosy.explaining.codes import Code
+    from argosy.ir.program import Program
 
 __all__ = ["tell_why"]
 
 
 def configure(parser: Parser) -> None:
     """Options of the verb."""
-    parser.add_argument("file", metavar="MODEL", help="a model; an artifact or program, whose nodes have names alone")
+    parser.add_argument(
+        "file", metavar="MODEL", help="a model, a program, or an artifact, of which each variant is told"
+    )
     parser.add_argument(
         "--node",
         action="append",
@@ -50,6 +54,11 @@ def configure(parser: Parser) -> None:
         ("argosy why model.onnx", "what each node became on this machine, a line each"),
         ("argosy why model.onnx --node /layer1/conv1/Conv", "one node, pass by pass, and how it is run"),
         ("argosy why model.onnx --node Softmax --arch mi300x,cpu --fp16", "on several archs, with options"),
+        (
+            "argosy why model.onnx --node Softmax --dim batch=1,8",
+            "in the code for any size, and in that for 1 and for 8",
+        ),
+        ("argosy why model.argosy --node Softmax --arch mi300x --dim batch=8", "in the code that runs of 8 take"),
     ),
 )
 def tell_why(arguments: argparse.Namespace, console: Console) -> int:
@@ -58,12 +67,11 @@ def tell_why(arguments: argparse.Namespace, console: Console) -> int:
 
     from argosy.explaining import explain
 
-    chosen = targets(arguments)
-    options = compile_options(arguments, chosen)
-    program = program_of(arguments.file, arguments, console)
-    model = arguments.file if kind_of(arguments.file) == "model" else program
+    kind = kind_of(arguments.file)
+    program, codes = _in_artifact(arguments) if kind == "artifact" else _to_compile(arguments, console)
+    model = arguments.file if kind == "model" else program
     with progress(console, f"looking at {arguments.file}"):
-        found = explain(model, program, arguments.node, chosen, options, toolchains=arguments.toolchains)
+        found = explain(model, program, arguments.node, codes, toolchains=arguments.toolchains)
     if arguments.json:
         emit(json.dumps(found.to_json(), indent=2, ensure_ascii=False), arguments.output, console)
         return 0
@@ -73,12 +81,31 @@ def tell_why(arguments: argparse.Namespace, console: Console) -> int:
     return 0
 
 
+def _to_compile(arguments: argparse.Namespace, console: Console) -> tuple[Program, Sequence[Code]]:
+    """The program of a model, and the code that compiling it makes."""
+    from argosy.explaining.codes import codes_of_model
+
+    chosen = targets(arguments)
+    options = compile_options(arguments, chosen)
+    program = program_of(arguments.file, arguments, console)
+    return program, codes_of_model(program, chosen, options)
+
+
+def _in_artifact(arguments: argparse.Namespace) -> tuple[Program, Sequence[Code]]:
+    """The program of an artifact, and the code in it that `--arch` and `--dim` name."""
+    from argosy.explaining.codes import codes_of_artifact
+
+    refuse_compile_options(arguments.file, arguments, but=("--arch",))
+    artifact = open_artifact(arguments.file)
+    return artifact.program(), codes_of_artifact(artifact, arguments.arch, dimensions(arguments))
+
+
 def _all(found: Explanation, paint: Painter) -> Iterator[str]:
     """A line for each node that has instructions, under each arch; how many others there are."""
     from argosy.explaining.words import short_name
 
     for place, arch in enumerate(found.nodes[0].archs if found.nodes else ()):
-        yield paint(f"on {arch.arch}" + (f" ({arch.note})" if arch.note else ""), "bold")
+        yield paint(f"on {arch.words}" + (f" ({arch.note})" if arch.note else ""), "bold")
         rows = [(short_name(node.name), node.op, node.archs[place].summary) for node in found.nodes if node.imported]
         yield from (f"  {line}" for line in table(rows, header=("node", "op", "became")))
     without = Counter(node.op or "unknown" for node in found.nodes if not node.imported)
@@ -98,7 +125,7 @@ def _node(node: NodeReport, paint: Painter) -> Iterator[str]:
 
 
 def _arch(arch: ArchReport, paint: Painter) -> Iterator[str]:
-    yield f"{paint(f'on {arch.arch}', 'bold')}: {arch.summary}"
+    yield f"{paint(f'on {arch.words}', 'bold')}: {arch.summary}"
     for change in arch.changes:
         yield from (f"  {line}" for line in _change(change, paint))
     for way in arch.ways:
