@@ -17,9 +17,8 @@ from argosy.artifact.manifest import VariantRecord
 from argosy.emulation.c_engine.build import engine_reason
 from argosy.emulation.refusal import NotEmulated
 from argosy.options import CompileOptions
-from argosy.runtime.selection import Choice
+from argosy.targets.base import precision_of
 from argosy.verification import Report, Tolerance
-from argosy.verification.verifier import precision_of
 from tests.cli.conftest import Call
 
 FLOAT = TensorProto.FLOAT
@@ -121,7 +120,7 @@ def test_the_rule_is_that_of_the_variant_that_runs() -> None:
         arch: VariantRecord("", "", arch, "", numeric={"precision": "fp32", "allow_tf32": True})
         for arch in ("x86-64-v3", "gfx90a", "gfx942", "sm_80", "sm_75")
     }
-    found = {arch: precision_of(Choice(variant, "", "")) for arch, variant in variants.items()}
+    found = {arch: precision_of(variant) for arch, variant in variants.items()}
     assert found == dict.fromkeys(("x86-64-v3", "gfx90a", "sm_75"), "fp32") | dict.fromkeys(("gfx942", "sm_80"), "tf32")
     assert Tolerance(precision="tf32").rule(program.outputs.values()).startswith("largest difference <= 0.01 (float32)")
 

@@ -12,15 +12,18 @@ import pytest
 import argosy
 from argosy.artifact import lifetimes as lifetimes_module
 from argosy.debugging import Bisection, bisect
+from argosy.errors import InternalError
 from argosy.ir import Builder, Program, TensorType
 from argosy.ir.dtype import BOOL, FLOAT32, INT64
-from argosy.ir.module import Value
+from argosy.ir.module import Module, Value
 from argosy.ops.control import If, Loop
 from argosy.ops.matmul import Dot
 from argosy.passes import simplify_algebra
+from argosy.passes.manager import PassContext
 from argosy.rewrite.rule import RuleSet
 from argosy.runtime import body
 from argosy.targets.cpu.solutions.dot import TiledDot
+from argosy.targets.cpu.target import CpuTarget
 from argosy.verification import Tolerance
 
 LAYERS = 40
@@ -45,6 +48,12 @@ def chain(marked: int, change: Callable[[Builder, Value], Value]) -> Program:
 
 def times_one(build: Builder, value: Value) -> Value:
     return build.pointwise("mul", value, build.constant(np.ones((), np.float32)), source="one")
+
+
+def widened(build: Builder, value: Value) -> Value:
+    wide = build.constant(np.ones((SIZE, 2 * SIZE), np.float32))
+    narrow = build.constant(np.full((2 * SIZE, SIZE), 0.01, np.float32))
+    return build.add(Dot(), build.add(Dot(), value, wide, source="wide"), narrow, source="narrow")
 
 
 def plant(monkeypatch: pytest.MonkeyPatch, rule: str) -> None:
@@ -90,26 +99,72 @@ def test_a_wrong_rule_is_found_wherever_it_fires(marked: int, monkeypatch: pytes
 
 
 def test_a_wrong_solution_is_found_in_few_compiles(monkeypatch: pytest.MonkeyPatch) -> None:
-    def exponential(build: Builder, value: Value) -> Value:
-        wide = build.constant(np.ones((SIZE, 2 * SIZE), np.float32))
-        narrow = build.constant(np.full((2 * SIZE, SIZE), 0.01, np.float32))
-        return build.add(Dot(), build.add(Dot(), value, wide, source="wide"), narrow, source="narrow")
-
-    right = TiledDot.lower
-
-    def lower(self: Any, problem: Any, config: Any, steps: Any) -> None:
-        if problem.anchor_instruction.result().shape[-1] == 2 * SIZE:
-            right(self, problem, config, _Idle(steps))
-        else:
-            right(self, problem, config, steps)
-
-    monkeypatch.setattr(TiledDot, "lower", lower)
-    program = chain(20, exponential)
+    plant_idle(monkeypatch)
+    program = chain(20, widened)
     answer = found(program, rows())
     assert answer.blame is not None
     assert (answer.nodes, answer.blame.part) == (("wide",), "solution:tiled dot")
     assert answer.cured
     assert answer.compiles <= 7 + 3 * 7, "halving, and what is left out in turn"
+
+
+def test_a_part_that_ends_with_an_error_is_no_right_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the whole a product gives wrong numbers, with less around it no code can be made for it."""
+    plant_idle(monkeypatch, refuses=lambda nodes: len(nodes) < LAYERS and "wide" in nodes)
+    answer = found(chain(20, widened), rows())
+    assert answer.nodes == ("wide",)
+    assert answer.blame is not None
+    assert answer.blame.part == "code:dot"
+    assert "refused here" in answer.blame.why
+    assert "refused here" in answer.error
+
+
+def test_a_fault_behind_a_part_that_ends_with_an_error_is_found_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    plant_idle(monkeypatch, refuses=lambda nodes: "tanh3" in nodes and "wide" not in nodes)
+    answer = found(chain(20, widened), rows())
+    assert answer.following is not None, str(answer)
+    assert (answer.nodes, answer.following.nodes) == (("tanh3",), ("wide",))
+    assert answer.blame is not None
+    assert answer.following.blame is not None
+    assert (answer.blame.kind, answer.following.blame.part) == ("code", "solution:tiled dot")
+    assert "refused here" in answer.error
+    assert not answer.following.error
+    assert answer.following.cured
+
+
+def test_a_pass_that_fails_on_a_part_is_to_blame(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = simplify_algebra.SimplifyAlgebra.run
+
+    def run(self: Any, module: Module, context: PassContext) -> Module:
+        nodes = {step.source for step in module.instructions}
+        if "tanh3" in nodes and "one" not in nodes:
+            raise ZeroDivisionError("one is missing")
+        return right(self, module, context)
+
+    plant(monkeypatch, "multiply_by_one")
+    monkeypatch.setattr(simplify_algebra.SimplifyAlgebra, "run", run)
+    answer = found(chain(30, times_one), rows())
+    assert answer.nodes == ("tanh3",)
+    assert answer.blame is not None
+    assert answer.blame.part == "pass:simplify_algebra"
+    assert "one is missing" in answer.error
+
+
+def plant_idle(monkeypatch: pytest.MonkeyPatch, refuses: Callable[[set[str]], bool] = lambda _: False) -> None:
+    """Let the wide product compute nothing, and no code be made for programs whose nodes are refused."""
+    right, right_module = TiledDot.lower, CpuTarget.lower
+
+    def lower_module(self: Any, module: Module, *more: Any) -> Any:
+        if refuses({step.source for step in module.walk() if step.source}):
+            raise InternalError("refused here")
+        return right_module(self, module, *more)
+
+    def lower(self: Any, problem: Any, config: Any, steps: Any) -> None:
+        wide = problem.anchor_instruction.result().shape[-1] == 2 * SIZE
+        right(self, problem, config, _Idle(steps) if wide else steps)
+
+    monkeypatch.setattr(CpuTarget, "lower", lower_module)
+    monkeypatch.setattr(TiledDot, "lower", lower)
 
 
 class _Idle:

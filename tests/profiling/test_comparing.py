@@ -132,8 +132,9 @@ def test_code_of_a_shorter_precision_agrees_by_the_rule_for_it(session: argosy.S
             return {"y": super().run(*arguments, **more)["y"] * np.float32(1.005)}
 
     told = []
-    for precision in ("fp32", "fp16"):
-        rounded = Rounded(argosy.compile(model, targets=["ref"], precision=precision))
+    for precision, device in (("fp32", "cpu"), ("fp16", "cpu"), ("fp16", "ref")):
+        rounded = Rounded(argosy.compile(model, targets=["cpu"], precision=precision), device=device)
         told.append(argosy.perf(session, iterations=1, dims={"N": 2}, compare=[rounded]).compared[0].differs)
     assert told[0].startswith("y: ")
     assert not told[1]
+    assert told[2] == told[0], "ref computes in float32, whatever the code beside it does"

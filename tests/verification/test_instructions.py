@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import argosy
+from argosy.errors import InternalError
 from argosy.ir import Builder, Program, TensorType
 from argosy.ir.dtype import BOOL, FLOAT32, INT64
 from argosy.ir.module import Module, Value
@@ -19,7 +20,8 @@ from argosy.ops.matmul import Dot
 from argosy.options import CompileOptions
 from argosy.passes import simplify_algebra
 from argosy.rewrite.rule import RuleSet
-from argosy.verification import InstructionReport, Tolerance
+from argosy.targets.cpu.target import CpuTarget
+from argosy.verification import InstructionReport, Report, Tolerance
 from benchmarks.models import real
 from tests.models import real_models
 
@@ -121,6 +123,36 @@ def test_sizes_that_data_tell_stay_what_they_are_in_the_run() -> None:
     assert {node: entry.failed for node, entry in found.items()} == {"compress": "", "exp": "", "dot": ""}
     assert all(entry.passed for entry in found.values())
     assert found["dot"].differences[0].type == "float32[3, 3]"
+
+
+def test_an_instruction_that_can_not_be_run_is_none_that_agrees(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    right = CpuTarget.lower
+
+    def lower(self: Any, module: Module, *more: Any) -> Any:
+        nodes = {step.source for step in module.walk() if step.source}
+        if "dot1" in nodes and len(module.results) in refused:
+            raise InternalError("refused here")
+        return right(self, module, *more)
+
+    monkeypatch.setattr(CpuTarget, "lower", lower)
+    given, refused = program(), set[int]()
+    artifact = argosy.compile(given, targets=("cpu",))
+
+    def compared_without(*sizes: int) -> Report:
+        refused.update(sizes)
+        return argosy.verify(given, artifact, device="cpu", dims={"N": 1}, per_instruction=True)
+
+    assert all(entry.passed for entry in compared_without(8).instructions)
+    assert "8 instructions side by side end with an error that none has alone: refused here" in caplog.text
+    report = compared_without(1, 2, 4)
+    failed = {entry.node: entry.failed for entry in report.instructions if not entry.passed}
+    assert failed["dot1"] == "refused here"
+    assert report.first_difference is not None
+    assert report.first_difference.node in failed
+    assert f"; {len(failed)} could not be run" in str(report)
+    assert str(report).count("dot1 (dot)") == 1
 
 
 @pytest.mark.models

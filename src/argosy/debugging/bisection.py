@@ -14,9 +14,10 @@ from argosy.debugging.blame import Blame, blame_code, blame_passes, evaluated
 from argosy.debugging.imported import first_misread
 from argosy.debugging.search import first_wrong
 from argosy.debugging.symptom import Symptom, symptom_of
-from argosy.errors import UsageError
+from argosy.errors import ArgosyError, UsageError
 from argosy.ir.program import Program
 from argosy.runtime.session import Session
+from argosy.targets.base import precision_of
 from argosy.verification.bodies import inside
 from argosy.verification.code import Code
 from argosy.verification.cutting import Cut, Truth
@@ -24,7 +25,6 @@ from argosy.verification.measure import measure
 from argosy.verification.report import Difference, difference_lines, plain
 from argosy.verification.single_op import tolerance_of
 from argosy.verification.tolerance import Tolerance
-from argosy.verification.verifier import precision_of
 
 __all__ = ["Bisection", "bisect"]
 
@@ -41,8 +41,9 @@ class Bisection:
     `nodes` are the nodes of the model that are wrong together on true inputs, the last of them is the first wrong one;
     empty where the whole agrees. `differences` are those of their results, or `error` is what they end with. `without`
     is what was left out, that which is to blame too, and `cured` says that the whole model is right then; where it is
-    not, `following` is what is wrong then. `compiles` counts how often code was made, for what follows too.
-    `rounding` says that the node alone is no further off than rounding explains: the rule is stricter than that.
+    not, `following` is what is wrong then, or what has wrong numbers where a node that ends with an error was first.
+    `compiles` counts how often code was made, for what follows too. `rounding` says that the node alone is no further
+    off than rounding explains: the rule is stricter than that.
     """
 
     variant: str
@@ -112,7 +113,7 @@ def bisect(
             "ref is what code is compared with: there is nothing to look for",
             hint="name a device, or give the ONNX model to compare ref with ONNX Runtime",
         )
-    allowed = replace(tolerance or Tolerance(quantised=is_quantised(program)), precision=precision_of(choice))
+    allowed = replace(tolerance or Tolerance(quantised=is_quantised(program)), precision=precision_of(record))
     bound = load_onnx(program, dims=dict(record.dims)) if record is not None and record.dims else program
     truth = Truth.by_name(bound.main, inputs)
     misread = None if model is None else first_misread(model, truth, inputs, allowed)
@@ -143,23 +144,27 @@ class _Search:
         is_wrong = self._passes_wrong if by_passes else self._is_wrong
         part = self._deeper(first_wrong(truth, is_wrong) or whole, is_wrong)
         log.info("the first wrong node is %s", ", ".join(part.nodes))
-        blame = blame_passes(part, code, symptom) if by_passes else None
+        found: dict[str, Any] = {}
+        error = ""
+        try:
+            found = code.run(part.program, part.inputs)
+        except ArgosyError as raised:
+            error = str(raised)
+        blame = blame_passes(part, code, symptom) if by_passes or error else None
         blame = blame or blame_code(part, code, symptom)
         without = (*code.options.without, *blame.without) if blame.without else ()
         cured = bool(without) and not self._is_wrong(whole, *blame.without)
         ops = tuple(step.op.name for step in part.instructions)
-        differences: tuple[Difference, ...] = ()
-        rounding = False
-        if symptom.is_numbers:
-            found = code.run(part.program, part.inputs)
-            differences = measure(part.expected, found)
-            rounding = not by_passes and self._rounds(part, found)
+        differences = measure(part.expected, found)
+        rounding = not by_passes and bool(found) and self._rounds(part, found)
         following = None
         if without and not cured and len(without) < _MOST_FAULTS:
             following = _Search(code.leaving_out(blame.without), symptom).run(variant, truth, inputs)
+        elif error and not cured and symptom.is_numbers and not symptom.same:  # what ends so may hide another fault
+            following = _Search(code, symptom.alone).run(variant, truth, inputs)
         compiles = following.compiles if following else code.compiles
         return Bisection(
-            variant, part.nodes, ops, differences, symptom.error, blame, without, cured, compiles, following, rounding
+            variant, part.nodes, ops, differences, error, blame, without, cured, compiles, following, rounding
         )
 
     def _rounds(self, part: Cut, found: Mapping[str, Any]) -> bool:

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from argosy.debugging.search import first_wrong, turning_point
 from argosy.debugging.symptom import Symptom
+from argosy.errors import ArgosyError
 from argosy.ir.interpreter import Interpreter
 from argosy.ir.module import Instruction, Module
 from argosy.ir.op import Env
@@ -58,11 +59,15 @@ def evaluated(module: Module, inputs: Mapping[str, Any]) -> dict[str, Any]:
 def blame_passes(part: Cut, code: Code, symptom: Symptom) -> Blame | None:
     """The first pass after which ref gets other results, and the rule of it; None where all passes are right."""
     stages: list[Stage] = []
-    code.piped(part.program.main, lambda stage: stages.append(stage) if stage.changed else None)
+    failed: ArgosyError | None = None
+    try:
+        code.piped(part.program.main, lambda stage: stages.append(stage) if stage.changed else None)
+    except ArgosyError as error:
+        failed = error
     # A pass that gives the same module with more known of it changes nothing here.
     wrong = turning_point(len(stages), lambda count: _is_wrong(stages[count - 1].after, part, symptom))
     if wrong is None:
-        return None
+        return None if failed is None else _blame_failed(part, failed)
     stage = stages[wrong - 1]
     phase = next(phase for phase in code.target.phases(code.options) if phase.name == stage.phase)
     step = next(step for step in phase.passes if step.name == stage.name)
@@ -71,8 +76,8 @@ def blame_passes(part: Cut, code: Code, symptom: Symptom) -> Blame | None:
     firings = trace.firings
 
     def limited(count: int) -> bool:
-        limit = Trace(code.options.leaves_out("rule"), count)
-        return _is_wrong(step.run(stage.before, PassContext.of(stage.before, limit)), part, symptom)
+        context = PassContext.of(stage.before, Trace(code.options.leaves_out("rule"), count))
+        return not symptom.is_gone(lambda: evaluated(step.run(stage.before, context), part.inputs), part.expected)
 
     fired = turning_point(len(firings), limited)
     if fired is not None and not limited(0):
@@ -83,6 +88,12 @@ def blame_passes(part: Cut, code: Code, symptom: Symptom) -> Blame | None:
     return Blame("pass", stage.name, ", ".join(part.nodes), why, (f"pass:{stage.name}",))
 
 
+def _blame_failed(part: Cut, error: ArgosyError) -> Blame:
+    """The pass that ends with an error."""
+    name = error.stage or error.where
+    return Blame("pass", name, ", ".join(part.nodes), f"it ends with: {error}", (f"pass:{name}",) * bool(error.stage))
+
+
 def _is_wrong(module: Module, part: Cut, symptom: Symptom) -> bool:
     return not symptom.is_gone(lambda: evaluated(module, part.inputs), part.expected)
 
@@ -90,7 +101,13 @@ def _is_wrong(module: Module, part: Cut, symptom: Symptom) -> bool:
 def blame_code(part: Cut, code: Code, symptom: Symptom) -> Blame:
     """The stage or solution of a program whose passes are right, and whose code is wrong."""
     where = ", ".join(part.nodes)
-    steps = _wrong_steps(part, code, symptom)
+    wrong = _wrong_lowered(part, code, symptom)
+    steps: Sequence[Choice] = ()
+    failed = ""
+    try:
+        steps = _steps(wrong, code) if wrong else ()
+    except ArgosyError as error:
+        failed = str(error)
     choice = steps[-1] if steps else None
 
     def helps(*without: str, threads: int | None = None) -> bool:
@@ -110,6 +127,8 @@ def blame_code(part: Cut, code: Code, symptom: Symptom) -> Blame:
         found = _blame_solutions(part, code, helps, choice) if choice else None
         why = f"on one thread it is right{told}: its threads get in each other's way"
         return replace(found, why=why) if found and found.kind == "solution" else Blame("stage", "threads", where, why)
+    if wrong and failed:
+        return Blame("code", _op_words(wrong.instructions[-1]), where, f"making it ends with: {failed}")
     if choice is None:
         return Blame("code", "unknown", where, "its code is wrong as a whole, and right instruction by instruction")
     return _blame_before(part, code, helps, steps) or _blame_solutions(part, code, helps, choice)
@@ -122,26 +141,35 @@ def _blame_before(part: Cut, code: Code, helps: Callable[..., bool], steps: Sequ
         without = f"solution:{step.solution}"
         if step.solution in (HOST, last.solution) or not helps(without):
             continue
-        kernels = {entry for choice in code.choices(part.program, (without,)) for entry in choice.kernels}
+        kernels = {entry for choice in _choices(part, code, (without,)) for entry in choice.kernels}
         if kernels >= set(last.kernels):
             why = f"without it the same kernels of {last.solution} are right at {', '.join(last.nodes)}"
             return Blame("solution", step.solution, ", ".join(step.nodes), why, (without,))
     return None
 
 
-def _wrong_steps(part: Cut, code: Code, symptom: Symptom) -> Sequence[Choice]:
-    """How the instructions that are wrong together are done, after the passes; none where none are by themselves.
+def _wrong_lowered(part: Cut, code: Code, symptom: Symptom) -> Cut | None:
+    """The instructions that are wrong together after the passes; None where none are by themselves.
 
     The last of them is where it shows first.
     """
-    module = code.piped(part.program.main)
-    truth = Truth.by_name(module, part.inputs)
-    found = first_wrong(
+    truth = Truth.by_name(code.piped(part.program.main), part.inputs)
+    return first_wrong(
         truth, lambda cut: symptom.shows(lambda: code.run_lowered(cut.program, cut.inputs), cut.expected)
     )
-    if found is None:
+
+
+def _steps(part: Cut, code: Code) -> Sequence[Choice]:
+    """How the instructions of a part, which has gone through the passes, are done."""
+    return [choice for choice in code.lowered(part.program).choices if choice.solution != NOTHING]
+
+
+def _choices(part: Cut, code: Code, without: Sequence[str]) -> Sequence[Choice]:
+    """How the instructions of a part are done without some solutions; not at all where that ends with an error."""
+    try:
+        return code.choices(part.program, tuple(without))
+    except ArgosyError:
         return ()
-    return [choice for choice in code.lowered(found.program).choices if choice.solution != NOTHING]
 
 
 def _blame_solutions(part: Cut, code: Code, helps: Callable[..., bool], choice: Choice) -> Blame:
@@ -172,7 +200,7 @@ def _blame_solutions(part: Cut, code: Code, helps: Callable[..., bool], choice: 
 def _next_solution(part: Cut, code: Code, without: Sequence[str], choice: Choice) -> str | None:
     """What does the instruction once some solutions are left out; None where the host does."""
     names = set(choice.nodes)
-    choices = code.choices(part.program, tuple(without))
+    choices = _choices(part, code, without)
     found = [other.solution for other in choices if names & set(other.nodes) and other.solution != HOST]
     return found[-1] if found else None
 

@@ -1,12 +1,12 @@
-"""What is looked for: outputs that disagree with ref's, or the kind of error that a run ends with."""
+"""What is looked for: outputs that disagree with ref's, or an error that a run ends with."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from argosy.errors import ArgosyError
+from argosy.errors import ArgosyError, EnvironmentError_
 from argosy.verification.tolerance import Tolerance
 
 __all__ = ["Outputs", "Symptom", "symptom_of"]
@@ -18,20 +18,31 @@ _NUMBERS: Final = "wrong numbers"
 
 @dataclass(frozen=True, slots=True)
 class Symptom:
-    """`kind` is `wrong numbers` or the class of an error, empty where all is right; `error` are that one's words."""
+    """`kind` is `wrong numbers` or the class of an error, empty where all is right; `error` are that one's words.
+
+    A part of what is wrong is wrong where it isn't right, in whatever way: a fault may give wrong numbers in the whole
+    and an error in a part of it. With `same` it must be the same kind.
+    """
 
     kind: str
     tolerance: Tolerance
     error: str = ""
+    same: bool = False
 
     @property
     def is_numbers(self) -> bool:
         """Whether the numbers are wrong, not the run."""
         return self.kind == _NUMBERS
 
+    @property
+    def alone(self) -> Symptom:
+        """The symptom, where no other counts."""
+        return replace(self, same=True)
+
     def shows(self, run: Callable[[], Outputs], expected: Outputs) -> bool:
-        """Whether a run has the same symptom."""
-        return symptom_of(run, expected, self.tolerance).kind == self.kind
+        """Whether a run is wrong."""
+        kind = symptom_of(run, expected, self.tolerance).kind
+        return kind == self.kind if self.same else bool(kind)
 
     def is_gone(self, run: Callable[[], Outputs], expected: Outputs) -> bool:
         """Whether a run is right."""
@@ -39,9 +50,11 @@ class Symptom:
 
 
 def symptom_of(run: Callable[[], Outputs], expected: Outputs, tolerance: Tolerance) -> Symptom:
-    """What is wrong with a run whose outputs should be `expected`."""
+    """What is wrong with a run whose outputs should be `expected`. Raises where it is the machine that fails."""
     try:
         found = run()
+    except EnvironmentError_:
+        raise
     except ArgosyError as error:
         return Symptom(type(error).__name__, tolerance, str(error))
     return Symptom(_NUMBERS if tolerance.compare(expected, found) else "", tolerance)

@@ -17,6 +17,7 @@ from argosy.profiling.times import Times
 from argosy.registry import did_you_mean
 from argosy.runtime.gpu.families import EMULATED, GPU_FAMILIES
 from argosy.runtime.session import Session
+from argosy.targets.base import precision_of
 
 __all__ = ["Compared", "Rival", "compared", "make_rivals"]
 
@@ -24,7 +25,7 @@ Rival: TypeAlias = Session | Artifact | str | os.PathLike[str]
 """What may be compared with: an artifact or its path, a session, or an engine with its file, `onnxruntime=m.onnx`."""
 
 
-_PRECISIONS: Final = ("fp32", "fp16", "bf16")
+_PRECISIONS: Final = ("fp32", "tf32", "fp16", "bf16")
 """What code computes in, the most exact first."""
 
 
@@ -48,7 +49,7 @@ def make_rivals(
     open_artifact: Callable[[Artifact | str | os.PathLike[str]], Session],
 ) -> tuple[Peer, ...]:
     """Every rival, ready to run `values`. Raises UsageError for what is not known, and other inputs or outputs."""
-    precision, device = _precision(session), _device(session, values)
+    precision, device = precision_of(session.choice(values).variant), _device(session, values)
     found = []
     for rival in rivals:
         if isinstance(rival, str) and rival.partition("=")[0] in PEERS:
@@ -79,12 +80,15 @@ def _ours(name: str, other: Session, session: Session, values: Mapping[str, Any]
                 hint="compare artifacts of one model",
             )
     try:
-        other.choice(values)
+        choice = other.choice(values)
     except UsageError as error:  # it takes other types or sizes
         raise error.at(name) from None
     outputs = list(session.outputs)
     return Peer(
-        f"{name}: {other.variant}", lambda: other.run(values), lambda: other.run(values, outputs), _precision(other)
+        f"{name}: {other.variant}",
+        lambda: other.run(values),
+        lambda: other.run(values, outputs),
+        precision_of(choice.variant),
     )
 
 
@@ -97,10 +101,6 @@ def _device(session: Session, values: Mapping[str, Any]) -> str:
     return f"cuda:{number}" if number.isdigit() else "cuda"
 
 
-def _precision(session: Session) -> str:
-    return str(session.artifact.manifest.options.get("precision", "fp32"))
-
-
 def compared(
     rivals: Sequence[Peer],
     seconds: Sequence[Sequence[float]],
@@ -111,10 +111,11 @@ def compared(
     """The figures of `rivals` from the `seconds` of each, and of `ours`; their outputs for `values` beside ours."""
     expected = session.run(values)
     quantised = not session.artifact.is_slim and is_quantised(session.artifact.program())
+    own = precision_of(session.choice(values).variant)
     base = statistics.median(ours)
     found = []
     for rival, spent in zip(rivals, seconds, strict=True):
-        precision = max(_precision(session), rival.precision, key=_PRECISIONS.index)
+        precision = max(own, rival.precision, key=_PRECISIONS.index)
         mismatches = compare(expected, rival.results(), Agree(quantised, precision))
         differs = str(mismatches[0]) if mismatches else ""
         found.append(Compared(rival.name, Times.of(spent), statistics.median(spent) / base if base else 0.0, differs))

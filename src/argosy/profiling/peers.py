@@ -93,7 +93,7 @@ def openvino_peer(
             "CPU",
             {
                 "PERFORMANCE_HINT": "LATENCY",
-                "INFERENCE_PRECISION_HINT": {"fp32": "f32", "bf16": "bf16", "fp16": "f16"}[precision],
+                "INFERENCE_PRECISION_HINT": {"bf16": "bf16", "fp16": "f16"}.get(precision, "f32"),
                 "NUM_STREAMS": "1",
                 "INFERENCE_NUM_THREADS": threads,
                 "ENABLE_CPU_PINNING": False,

@@ -12,6 +12,7 @@ from typing import Final
 
 from argosy.artifact.manifest import VariantRecord
 from argosy.errors import UsageError
+from argosy.targets.base import precision_of
 from argosy.targets.gpu.arches.row import Product
 from argosy.targets.gpu.target import GpuTarget
 
@@ -69,4 +70,4 @@ def roofline_of(variant: VariantRecord | None) -> Roofline | None:
         return None
     if not isinstance(target, GpuTarget):
         return None
-    return Roofline(target.row.product, bool(variant.numeric.get("allow_tf32")))
+    return Roofline(target.row.product, precision_of(variant) == "tf32")

@@ -38,6 +38,7 @@ __all__ = [
     "find_maker",
     "known_archs",
     "make_target",
+    "precision_of",
     "target_kind",
 ]
 
@@ -205,6 +206,11 @@ class Target(ABC):
         return ()
 
     @property
+    def has_tf32(self) -> bool:
+        """Whether products round float32 to tf32 where that is allowed."""
+        return False
+
+    @property
     def shares_tools(self) -> bool:
         """Whether variants are lowered side by side: what takes long is done by tools of the workshop."""
         return False
@@ -258,6 +264,22 @@ def find_maker(record: VariantRecord, where: str = "") -> Target:
         if target is not None:
             return target
     raise UsageError(f"this version compiles for no arch {record.arch!r}", hint="argosy arches lists them")
+
+
+def precision_of(record: VariantRecord | None) -> str:
+    """What the code of a variant computes in, whatever others of its file do: fp32, tf32, fp16 or bf16.
+
+    Without a variant it is `ref`, which knows no options.
+    """
+    if record is None:
+        return "fp32"
+    precision = str(record.numeric.get("precision", "fp32"))
+    if precision != "fp32" or not record.numeric.get("allow_tf32"):
+        return precision
+    try:
+        return "tf32" if find_maker(record).has_tf32 else precision
+    except UsageError:  # an arch or a product that another version knows
+        return precision
 
 
 def known_archs() -> Iterator[ArchInfo]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from argosy.errors import ArgosyError
+from argosy.errors import ModelError
 from argosy.ir.module import Instruction, Module
 from argosy.ops.control import If, Loop, Scan
 from argosy.ops.shapes import normalize_axis
@@ -34,7 +34,7 @@ def body_of(step: Instruction, truth: Truth) -> Truth | None:
         return None
     try:
         return Truth.of(*found)
-    except ArgosyError:
+    except ModelError:
         return None
 
 

@@ -113,6 +113,8 @@ def _run_apart(truth: Truth, steps: Sequence[Instruction], code: Code, found: _F
         middle = len(steps) // 2
         _run_apart(truth, steps[:middle], code, found, failed)
         _run_apart(truth, steps[middle:], code, found, failed)
+        if failed.keys().isdisjoint(steps):
+            log.warning("%d instructions side by side end with an error that none has alone: %s", len(steps), error)
 
 
 def _run_exposed(truth: Truth, steps: Sequence[Instruction], code: Code, found: _Found, failed: _Failed) -> None:

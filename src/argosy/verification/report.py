@@ -83,7 +83,8 @@ class InstructionReport:
 
     `differences` and `mismatches` are those by itself; `accumulated` has what all instructions before it add.
     `observed` says that this is of the artifact's own run, not of code that gives every result. `failed` is why it was
-    not run. `rounding` says where it is further off by itself than rounding explains, by however little.
+    not run, alone or in the run. `rounding` says where it is further off by itself than rounding explains, by however
+    little.
     """
 
     node: str
@@ -98,8 +99,8 @@ class InstructionReport:
 
     @property
     def passed(self) -> bool:
-        """Whether its results agree, both ways."""
-        return not self.mismatches and not self.accumulated_mismatches
+        """Whether it was run, and its results agree, both ways."""
+        return not (self.failed or self.mismatches or self.accumulated_mismatches)
 
     @property
     def error(self) -> float:
@@ -167,10 +168,12 @@ def _told_instructions(entries: tuple[InstructionReport, ...]) -> list[str]:
     together = sum(bool(entry.accumulated_mismatches) for entry in entries)
     rounded = sum(bool(entry.rounding) for entry in entries)
     counts = f"{alone} differ alone, on true inputs, {together} in the run"
+    failed = sum(bool(entry.failed) for entry in entries)
     lines = [f"{len(entries)} instructions compared: {counts}; {rounded} are further off alone than rounding explains"]
+    lines[0] += f"; {failed} could not be run" if failed else ""
     lines += [f"  could not be run: {entry.node} ({entry.op}): {entry.failed}" for entry in entries if entry.failed]
-    beyond = [entry for entry in entries if entry.rounding and entry.passed]
-    wrong = [entry for entry in entries if not entry.passed] or beyond
+    differ = [entry for entry in entries if entry.mismatches or entry.accumulated_mismatches]
+    wrong = differ or [entry for entry in entries if entry.rounding]
     shown = wrong or sorted(entries, key=lambda entry: -entry.error)[:_SHOWN]
     lines.append(f"  {'alone':>8} {'in run':>8}  {'those that differ' if wrong else 'the largest errors'}")
     for entry in shown:

@@ -29,7 +29,7 @@ from typing import Any, Final
 import ml_dtypes
 import numpy as np
 
-from argosy.errors import ArgosyError, ModelError
+from argosy.errors import ModelError
 from argosy.ir import dim as dims
 from argosy.ir.dtype import FLOAT64, Array, DType, dtype_of
 from argosy.ir.formula import Constant, Formula
@@ -238,7 +238,7 @@ def _magnitudes(
     try:
         with np.errstate(all="ignore"):
             (found,) = evaluate(replace(instruction, op=op), Env(dict(sizes)), wide)
-    except ArgosyError:
+    except ModelError:
         return None
     return np.asarray(found) if np.asarray(found).dtype == np.float64 else None
 

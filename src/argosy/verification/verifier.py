@@ -18,8 +18,7 @@ from argosy.ir.program import Program
 from argosy.options import CompileOptions, Dimensions, DimValue
 from argosy.runtime.selection import Choice
 from argosy.runtime.session import Session
-from argosy.targets.base import Target
-from argosy.targets.gpu.target import GpuTarget
+from argosy.targets.base import Target, precision_of
 from argosy.verification.code import Code
 from argosy.verification.cutting import Truth
 from argosy.verification.instructions import compare_instructions
@@ -29,7 +28,7 @@ from argosy.verification.report import CaseReport, Difference, InstructionReport
 from argosy.verification.tolerance import Tolerance
 from argosy.verification.widened import WideReference, rounded
 
-__all__ = ["precision_of", "verify"]
+__all__ = ["verify"]
 
 log = logging.getLogger("argosy.verify")
 
@@ -109,7 +108,9 @@ class _Verification:
             )
             with made.explaining():
                 choice = self._session.choice(made.values)
-                tolerance = replace(self._asked or Tolerance(quantised=self._quantised), precision=precision_of(choice))
+                tolerance = replace(
+                    self._asked or Tolerance(quantised=self._quantised), precision=precision_of(choice.variant)
+                )
                 found = self._session.run(made.values)
                 expected = self._reference.answer(made.values, case)
                 if case == 0 and per_instruction:
@@ -146,21 +147,6 @@ class _Verification:
         program = load_onnx(self._program, dims=dict(variant.dims))
         truth = Truth.by_name(program.main, values)
         return compare_instructions(truth, code, self._session, values, tolerance)
-
-
-def precision_of(choice: Choice) -> str:
-    """What the code computes in, for the rule: what its own variant was compiled with, whatever others are."""
-    variant = choice.variant
-    if variant is None:
-        return "fp32"
-    precision = str(variant.numeric.get("precision", "fp32"))
-    if precision != "fp32" or not variant.numeric.get("allow_tf32"):
-        return precision
-    try:
-        target = GpuTarget.for_variant(variant)
-    except UsageError:  # a product that a newer version knows
-        target = None
-    return "tf32" if isinstance(target, GpuTarget) and target.row.has("matrix_tf32") else precision
 
 
 def _told(value: Any) -> str:

@@ -120,8 +120,6 @@ def compile_options(arguments: argparse.Namespace, chosen: tuple[Target, ...]) -
 
 def _not_honoured(options: CompileOptions, chosen: tuple[Target, ...]) -> Iterator[tuple[str, str]]:
     """What is asked for that changes no code of the chosen targets, and what to do about it."""
-    from argosy.targets.gpu.target import GpuTarget
-
     asked = [
         f"--{name}"
         for name, on in (
@@ -135,9 +133,7 @@ def _not_honoured(options: CompileOptions, chosen: tuple[Target, ...]) -> Iterat
         said = f"{', '.join(asked)}: ref computes in the precision of the model, and no other arch is asked for"
         yield said, "leave the option out, or add an --arch"
         return
-    if options.allow_tf32 and not any(
-        isinstance(target, GpuTarget) and target.row.has("matrix_tf32") for target in chosen
-    ):
+    if options.allow_tf32 and not any(target.has_tf32 for target in chosen):
         names = ", ".join(target.arch for target in chosen)
         yield f"--allow-tf32: no matrix unit of {names} takes tf32, products stay in float32", "leave the option out"
     if options.fast_math:

@@ -136,6 +136,10 @@ class GpuTarget(Target):
         return pipeline(options)
 
     @property
+    def has_tf32(self) -> bool:
+        return self.row.has("matrix_tf32")
+
+    @property
     def shares_tools(self) -> bool:
         return True
 
