@@ -17,8 +17,10 @@ from tests.hardware import (
     check_threads,
     pack_checks,
     pack_models,
+    pack_parts,
     pack_suite,
     run_models,
+    run_parts,
     run_suite,
 )
 
@@ -27,6 +29,8 @@ VERBS = (
     run_suite,
     pack_models,
     run_models,
+    pack_parts,
+    run_parts,
     check_threads,
     check_sanitizer,
     pack_checks,

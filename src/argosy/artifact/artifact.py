@@ -116,6 +116,11 @@ class Artifact:
         return sum(weight.bytes for weight in self.manifest.weights.values())
 
     @property
+    def weights(self) -> Mapping[str, Literal]:
+        """The weights of what was just compiled, by SHA-256; an artifact that was opened has them in its file."""
+        return self._weights
+
+    @property
     def is_slim(self) -> bool:
         """True where the artifact holds no program, so that `ref` can't run it."""
         return self._program is None and (self._file is None or PROGRAM_ENTRY not in self.manifest.entries)

@@ -1,5 +1,6 @@
 """Checks the code of a machine against an independent answer: every output, and the instructions in between."""
 
+from argosy.verification.parts import Parts, Saved, save_parts
 from argosy.verification.reference import Reference, make_reference
 from argosy.verification.report import CaseReport, Difference, InstructionReport, Report
 from argosy.verification.single_op import Rounding, tolerance_of
@@ -10,11 +11,14 @@ __all__ = [
     "CaseReport",
     "Difference",
     "InstructionReport",
+    "Parts",
     "Reference",
     "Report",
     "Rounding",
+    "Saved",
     "Tolerance",
     "make_reference",
+    "save_parts",
     "tolerance_of",
     "verify",
 ]

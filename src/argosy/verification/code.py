@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 from argosy.artifact.artifact import Artifact
 from argosy.artifact.manifest import VariantRecord
@@ -16,12 +16,16 @@ from argosy.passes.manager import Observer, PassManager
 from argosy.runtime.session import Session
 from argosy.targets.base import Lowered, Target, find_maker
 from argosy.targets.lowering.choices import Choice
+from argosy.verification.cutting import Cut
 
 __all__ = ["Code"]
 
 
 class Code:
     """How code is made and run. `compiles` counts how often it was made."""
+
+    is_kept: ClassVar[bool] = False
+    """Whether it is made on one machine and run on another, so that what is made doesn't depend on what a run shows."""
 
     def __init__(self, target: Target, options: CompileOptions, device: str | None = None) -> None:
         self.target = target
@@ -49,6 +53,10 @@ class Code:
         self.compiles += 1
         artifact = compile_program(program, (self.target,), options)
         return self._session(artifact, threads).run(inputs)
+
+    def run_part(self, part: Cut) -> dict[str, Any]:
+        """The outputs of a part, on its inputs."""
+        return self.run(part.program, part.inputs)
 
     def run_lowered(self, program: Program, inputs: Mapping[str, Any]) -> dict[str, Any]:
         """The outputs of a program that has gone through the passes."""

@@ -26,7 +26,7 @@ from argosy.verification.report import InstructionReport
 from argosy.verification.single_op import tolerance_of
 from argosy.verification.tolerance import Tolerance
 
-__all__ = ["compare_instructions"]
+__all__ = ["compare_instructions", "compile_parts"]
 
 log = logging.getLogger("argosy.verify")
 
@@ -47,16 +47,31 @@ def compare_instructions(
     """
     steps = _steps(truth)
     alone, failed = _apart(truth, steps, code)
-    together = _observed(truth, session, inputs)
-    observed = set(together)
-    missing = [step for step in steps if step not in together]
-    for chosen in _portions(truth, missing):
-        _run_exposed(truth, chosen, code, together, failed)
+    observed = _observed(truth, session, inputs)
+    wanted = steps if code.is_kept else [step for step in steps if step not in observed]
+    together = _exposed(truth, wanted, code, failed) | observed
     reports: list[InstructionReport] = []
     for step in steps:
-        reports.append(_report(truth, step, alone, together, observed, failed, tolerance))
+        reports.append(_report(truth, step, alone, together, set(observed), failed, tolerance))
         reports += _inside(step, truth, code, tolerance)
     return tuple(reports)
+
+
+def compile_parts(truth: Truth, code: Code) -> None:
+    """Have `code` make all that `compare_instructions` runs of code that is kept."""
+    steps = _steps(truth)
+    _, failed = _apart(truth, steps, code)
+    _exposed(truth, steps, code, failed)
+    for body in filter(None, (body_of(step, truth) for step in steps)):
+        _compile_apart(body, code)
+
+
+def _compile_apart(body: Truth, code: Code) -> None:
+    """The instructions of a body, and of those inside it."""
+    steps = _steps(body)
+    _apart(body, steps, code)
+    for inner in filter(None, (body_of(step, body) for step in steps)):
+        _compile_apart(inner, code)
 
 
 def _steps(truth: Truth) -> list[Instruction]:
@@ -104,7 +119,7 @@ def _run_apart(truth: Truth, steps: Sequence[Instruction], code: Code, found: _F
     try:
         part = apart(truth, steps)
         if part is not None:
-            found.update(_by_step(steps, code.run(part.program, part.inputs)))
+            found.update(_by_step(steps, code.run_part(part)))
     except ArgosyError as error:
         if len(steps) == 1:
             log.info("%s does not run alone: %s", steps[0].source, error)
@@ -117,14 +132,17 @@ def _run_apart(truth: Truth, steps: Sequence[Instruction], code: Code, found: _F
             log.warning("%d instructions side by side end with an error that none has alone: %s", len(steps), error)
 
 
-def _run_exposed(truth: Truth, steps: Sequence[Instruction], code: Code, found: _Found, failed: _Failed) -> None:
-    """What the steps give in code for the whole program, whose outputs they are."""
-    try:
-        part = exposed(truth, steps)
-        if part is not None:
-            found.update(_by_step(steps, code.run(part.program, part.inputs)))
-    except ArgosyError as error:
-        failed.update((step, error.what) for step in steps)
+def _exposed(truth: Truth, steps: Sequence[Instruction], code: Code, failed: _Failed) -> _Found:
+    """What the steps give in code for the whole program, whose outputs they are; why some don't goes to `failed`."""
+    found: _Found = {}
+    for chosen in _portions(truth, steps):
+        try:
+            part = exposed(truth, chosen)
+            if part is not None:
+                found.update(_by_step(chosen, code.run_part(part)))
+        except ArgosyError as error:
+            failed.update((step, error.what) for step in chosen)
+    return found
 
 
 def _by_step(steps: Sequence[Instruction], outputs: Mapping[str, Any]) -> _Found:

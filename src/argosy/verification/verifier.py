@@ -23,6 +23,7 @@ from argosy.verification.code import Code
 from argosy.verification.cutting import Truth
 from argosy.verification.instructions import compare_instructions
 from argosy.verification.measure import measure
+from argosy.verification.parts import Parts
 from argosy.verification.reference import Reference, RefReference, make_reference
 from argosy.verification.report import CaseReport, Difference, InstructionReport, Report
 from argosy.verification.tolerance import Tolerance
@@ -46,6 +47,7 @@ def verify(
     cases: int = 1,
     tolerance: Tolerance | None = None,
     per_instruction: bool = False,
+    parts: Parts | str | Path | None = None,
     options: CompileOptions | None = None,
 ) -> Report:
     """Run a model's code on this machine against `against`, and report every output.
@@ -55,7 +57,8 @@ def verify(
     what is missing is generated, with another seed and in turn other sizes for each of `cases`. `dims` are bound as
     `load_onnx` does; of a Program they choose sizes only. `tolerance` is by default the project's rule for this model,
     in the precision of the variant that runs; one without numbers may say that the model is part of a quantised one.
-    `per_instruction` also compares every instruction with ref, alone and in the run. Never raises for a mismatch: see
+    `per_instruction` also compares every instruction with ref, alone and in the run; with `parts`, a folder of
+    `save_parts`, by code and inputs that lie there, so that nothing is compiled. Never raises for a mismatch: see
     `Report.passed`.
     """
     if cases < 1:
@@ -75,15 +78,28 @@ def verify(
         raise UsageError("instructions are compared with ref only", hint="leave --against out")
     if session.variant == reference.name == "ref":
         log.warning("ref is compared with itself; --against onnxruntime is independent")
-    run = _Verification(program, session, reference, tolerance).run
+    if parts is not None:
+        if inputs is not None or cases != 1 or not per_instruction:
+            raise UsageError(
+                "parts have inputs of their own, one set, and are instructions",
+                hint="give per_instruction, and neither inputs nor cases",
+            )
+        parts = parts if isinstance(parts, Parts) else Parts.open(parts)
+        inputs = parts.inputs(session.inputs)
+    run = _Verification(program, session, reference, tolerance, artifact, parts).run
     return run(inputs, wanted, cases, per_instruction=per_instruction)
 
 
 class _Verification:
     """One verification: the two sides, and what counts as agreement."""
 
-    def __init__(self, program: Program, session: Session, reference: Reference, tolerance: Tolerance | None) -> None:
+    def __init__(
+        self, program: Program, session: Session, reference: Reference, tolerance: Tolerance | None,
+        artifact: Artifact, parts: Parts | None,
+    ) -> None:  # fmt: skip
         self._program = program
+        self._artifact = artifact
+        self._parts = parts
         self._session = session
         self._reference = reference
         self._asked = tolerance if tolerance is not None and tolerance.given else None
@@ -143,7 +159,8 @@ class _Verification:
         variant = choice.variant
         if variant is None:
             raise UsageError("instructions of ref would be compared with ref", hint="verify code, of another device")
-        code = Code.of(variant, self._session.device)
+        device = self._session.device
+        code = self._parts.code(variant, self._artifact.model_hash, device) if self._parts else Code.of(variant, device)
         program = load_onnx(self._program, dims=dict(variant.dims))
         truth = Truth.by_name(program.main, values)
         return compare_instructions(truth, code, self._session, values, tolerance)

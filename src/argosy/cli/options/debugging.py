@@ -1,4 +1,4 @@
-"""Options that look into a failure: make the model that fails small."""
+"""Options that look into a failure: run the instructions one by one elsewhere, make the model that fails small."""
 
 from __future__ import annotations
 
@@ -15,8 +15,16 @@ CHECK_SECONDS: Final = 300.0
 
 
 def add_debugging_options(parser: Parser) -> None:
-    """`--reduce`, and what it takes."""
+    """`--save-parts` and `--parts`; `--reduce`, and what it takes."""
     group = parser.add_argument_group("debugging options")
+    group.add_argument(
+        "--save-parts",
+        metavar="FOLDER",
+        help="compile what --per-instruction runs, for every variant and with the inputs of case 0; runs nothing",
+    )
+    group.add_argument(
+        "--parts", metavar="FOLDER", help="--per-instruction with the code and inputs in FOLDER, without a compiler"
+    )
     group.add_argument(
         "--reduce",
         action="store_true",

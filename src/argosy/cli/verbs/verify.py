@@ -14,6 +14,7 @@ from argosy.cli.options.device import add_device_options
 from argosy.cli.options.inputs import add_input_options, input_request
 from argosy.cli.options.model import add_model_options, dimensions
 from argosy.cli.parser import Parser
+from argosy.cli.parts import check_parts_options, save_parts
 from argosy.cli.progress import progress
 from argosy.cli.reduction import reduce_failure
 from argosy.cli.sources import kind_of, open_artifact, program_of, refuse_compile_options
@@ -58,6 +59,8 @@ def configure(parser: Parser) -> None:
         ("argosy verify model.onnx --against onnxruntime", "compiles, runs both, compares all outputs"),
         ("argosy verify model.onnx model.argosy --dim batch=1,8 --cases 2", "an artifact, at two batch sizes"),
         ("argosy verify model.onnx --per-instruction --json", "where the first difference is"),
+        ("argosy verify model.argosy --save-parts parts", "the same, for a device without a compiler …"),
+        ("argosy verify model.argosy --per-instruction --parts parts", "… and there"),
         ("argosy verify model.onnx --bisect", "which node is wrong first, and what is to blame"),
         ("argosy verify model.onnx --reduce -o small", "a small model that fails as this one does, with a script"),
     ),
@@ -75,6 +78,7 @@ def verify_model(arguments: argparse.Namespace, console: Console) -> int:
     if arguments.reduce:
         return reduce_failure(arguments, cases, console)
     refuse_without_reduce(arguments)
+    check_parts_options(arguments)
     held = arguments.artifact or arguments.artifact_option
     if held is None and kind_of(arguments.file) == "artifact":
         held = arguments.file
@@ -86,6 +90,8 @@ def verify_model(arguments: argparse.Namespace, console: Console) -> int:
         chosen = targets(arguments)
         with progress(console, f"compiling {arguments.file}"):
             artifact = compile_program(program, chosen, compile_options(arguments, chosen))
+    if arguments.save_parts is not None:
+        return save_parts(program, artifact, arguments, dims, console)
     reference = make_reference(arguments.against, arguments.file, program)
     try:
         with progress(console, f"verifying {arguments.file}"):
@@ -96,10 +102,11 @@ def verify_model(arguments: argparse.Namespace, console: Console) -> int:
                 exact=arguments.exact,
                 against=reference,
                 dims=dims,
-                inputs=input_request(arguments),
+                inputs=None if arguments.parts else input_request(arguments),
                 cases=cases,
                 tolerance=tolerance(arguments),
                 per_instruction=arguments.per_instruction,
+                parts=arguments.parts,
             )
     except ArgosyError as error:
         if not arguments.bisect:
