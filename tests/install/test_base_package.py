@@ -84,19 +84,26 @@ def interpreter(version: str) -> str:
     pytest.skip(f"no CPython {version} with ensurepip is present")
 
 
-def run(*command: str | Path) -> None:
-    """Run a program, with its words in the failure."""
+def run(*command: str | Path) -> str:
+    """What a program says; its words are in the failure."""
     done = subprocess.run([str(word) for word in command], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
+    return done.stdout
 
 
-def run_in_base_environment(program: str, cases: list[Case], folder: Path) -> None:
-    """Compile the cases, run them in a fresh environment of that interpreter, and compare."""
+def base_environment(program: str, folder: Path) -> Path:
+    """The Python of a fresh environment of that interpreter, with the base package."""
     run(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", folder / "wheel", ROOT)
     run(program, "-m", "venv", folder / "environment")
     python = folder / "environment" / "bin" / "python"
     (wheel,) = (folder / "wheel").iterdir()
     run(python, "-m", "pip", "install", "--quiet", wheel)
+    return python
+
+
+def run_in_base_environment(program: str, cases: list[Case], folder: Path) -> None:
+    """Compile the cases, run them in a fresh environment of that interpreter, and compare."""
+    python = base_environment(program, folder)
     work = folder / "work"
     work.mkdir()
     for case in cases:
@@ -120,3 +127,17 @@ def test_real_models_run_with_the_base_package_alone(tmp_path: Path) -> None:
 @pytest.mark.parametrize("version", VERSIONS)
 def test_built_models_run_on_every_python(version: str, tmp_path: Path) -> None:
     run_in_base_environment(interpreter(version), [built_case(name) for name in BUILT], tmp_path)
+
+
+def test_instructions_are_compared_with_the_base_package_alone(tmp_path: Path) -> None:
+    """Code for a GPU that was compiled here, part by part, on a device (an emulated one) where no compiler is."""
+    model = tmp_path / "model.onnx"
+    model.write_bytes(serialize(catalog.make("lstm_small"))[0])
+    command = (sys.executable, "-m", "argosy")
+    run(*command, "compile", model, "--arch", "gfx942", "-o", tmp_path / "model.argosy")
+    run(*command, "verify", tmp_path / "model.argosy", "--save-parts", tmp_path / "parts")
+    python = base_environment(sys.executable, tmp_path)
+    words = ("--device", "emulated:gfx942", "--per-instruction", "--parts", tmp_path / "parts")
+    told = run(python, "-I", "-m", "argosy", "verify", tmp_path / "model.argosy", *words)
+    assert "instructions compared: 0 differ alone" in told
+    assert "could not be run" not in told

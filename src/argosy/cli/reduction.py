@@ -28,7 +28,7 @@ def reduce_failure(arguments: argparse.Namespace, cases: int, console: Console) 
             "--reduce needs the ONNX model alone, as it compiles parts of it",
             hint="give the model, and say by --arch and the other compile options how to compile",
         )
-    for other in ("bisect", "per_instruction"):
+    for other in ("bisect", "per_instruction", "save_parts", "parts"):
         if getattr(arguments, other):
             raise UsageError(f"--reduce and --{other.replace('_', '-')} are both given", hint="ask one at a time")
     if arguments.strict_onnx:
