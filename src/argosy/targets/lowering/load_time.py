@@ -24,13 +24,19 @@ _GROWTH: Final = 8
 def is_done_at_load(instruction: Instruction, is_weight: Callable[[Value], bool]) -> bool:
     """Whether the results depend on weights alone, and are small enough to be kept."""
     operands = [operand for operand in instruction.operands if operand is not None]
-    if not operands or not instruction.op.pure or not all(map(is_weight, operands)):
+    if not operands or not instruction.op.pure or not all(map(is_weight, operands)) or _reads_sizes(instruction):
         return False
     made = [_bytes(value) for value in instruction.results]
     given = [_bytes(value) for value in operands]
     if any(size is None for size in made):
         return False
     return sum(size or 0 for size in made) <= max(_SMALL, _GROWTH * sum(size or 0 for size in given))
+
+
+def _reads_sizes(instruction: Instruction) -> bool:
+    """Whether a symbol is an operand in disguise, here or in a body: its value is known in runs only."""
+    inner = (inner for module in instruction.op.modules() for inner in module.walk())
+    return instruction.op.has_symbols() or any(each.op.has_symbols() for each in inner)
 
 
 def _bytes(value: Value) -> int | None:
