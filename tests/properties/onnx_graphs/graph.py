@@ -25,11 +25,11 @@ from argosy.ir import Env
 from argosy.ir.dtype import Array
 from argosy.ir.interpreter import Interpreter
 
-__all__ = ["Graph", "NotDrawn", "Step", "Template", "Value", "newest_opset", "run_onnxruntime", "run_ours"]
+__all__ = ["ELEMENTS", "Graph", "NotDrawn", "Step", "Template", "Value", "newest_opset", "run_onnxruntime", "run_ours"]
 
 Template = Callable[["Graph", str], None]
 IR_VERSION: Final = 10
-_ELEMENTS: Final = {
+ELEMENTS: Final = {
     "float32": TensorProto.FLOAT, "float64": TensorProto.DOUBLE, "float16": TensorProto.FLOAT16,
     "int64": TensorProto.INT64, "int32": TensorProto.INT32, "int16": TensorProto.INT16, "int8": TensorProto.INT8,
     "uint8": TensorProto.UINT8, "uint16": TensorProto.UINT16, "uint32": TensorProto.UINT32,
@@ -225,7 +225,7 @@ class Graph:
     ) -> Any:
         """A subgraph: nodes, inputs with type and rank, names of outputs."""
         entries = [
-            helper.make_tensor_value_info(name, _ELEMENTS[kind], None if rank is None else [None] * rank)
+            helper.make_tensor_value_info(name, ELEMENTS[kind], None if rank is None else [None] * rank)
             for name, kind, rank in inputs
         ]
         return helper.make_graph(list(nodes), "body", entries, [onnx.ValueInfoProto(name=name) for name in outputs])
@@ -278,9 +278,9 @@ def _version(domain: str) -> int:
 
 def _entry(name: str, value: Any) -> onnx.ValueInfoProto:
     if isinstance(value, list):
-        element = helper.make_tensor_type_proto(_ELEMENTS[str(value[0].dtype)], None)
+        element = helper.make_tensor_type_proto(ELEMENTS[str(value[0].dtype)], None)
         return helper.make_value_info(name, helper.make_sequence_type_proto(element))
-    return helper.make_tensor_value_info(name, _ELEMENTS[str(value.dtype)], value.shape)
+    return helper.make_tensor_value_info(name, ELEMENTS[str(value.dtype)], value.shape)
 
 
 @cache

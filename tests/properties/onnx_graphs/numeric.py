@@ -255,7 +255,8 @@ def quantize(graph: Graph, op: str) -> None:
 
 
 def integer_product(graph: Graph, op: str) -> None:
-    left, right = graph.tensor("uint8", (3, 4), 0, 200), graph.tensor(graph.one("uint8", "int8"), (4, 2), 0, 100)
+    # With AVX2, ONNX Runtime adds two products of 8 bits in 16, which 200 * 100 and as much leave.
+    left, right = graph.tensor("uint8", (3, 4), 0, 200), graph.tensor(graph.one("uint8", "int8"), (4, 2), 0, 80)
     zero, other = graph.tensor("uint8", (), 0, 99), graph.tensor(right.dtype, (), 0, 50)
     if op == "MatMulInteger":
         graph.node(op, left, right, graph.one(None, zero), graph.one(None, other))
