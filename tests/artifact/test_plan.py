@@ -153,6 +153,8 @@ def deep(tree: dict[str, Any]) -> None:
         (step("call", chunks=-1), "number of chunks is -1"),
         (step("call", operations={"float31": 2}), "unknown element type"),
         (step("call", operations={"float32": -2}), "number of operations is -2"),
+        (step("call", parts=[1]), "it tells parts of 1 buffers, not of each"),
+        (step("launch", parts=[-1, None, None]), "its part of a buffer is -1"),
         (argument(1, offset=7), "argument 1: it lies at 7"),
         (argument(1, dtype="int31"), "unknown element type"),
         (argument(3, box=[1]), "a tensor map of 2 dims"),

@@ -85,15 +85,54 @@ def test_a_symbol_stays_in_the_count(lower: Lower, kind: str) -> None:
 
 
 @BOTH
-def test_a_stride_beyond_the_window_and_a_gather_leave_elements_out(lower: Lower, kind: str) -> None:
+def test_a_stride_beyond_the_window_and_a_gather_touch_a_part(lower: Lower, kind: str) -> None:
     del kind
     nodes = [helper.make_node("Conv", ["x", "w"], ["y"], strides=[2, 2])]
     steps = lower(made(nodes, [1, 16, 8, 8], [1, 16, 4, 4], w=seeded(16, 16, 1, 1)))
-    assert not [step for step in steps if step.operations and step.whole]
+    (product,) = [step for step in steps if step.operations]
+    assert product.whole
+    assert [part for part in product.parts if part is not None] == [16 * 4 * 4], "a quarter of the image"
     nodes = [helper.make_node("Gather", ["x", "rows"], ["y"])]
-    (gather,) = lower(made(nodes, [100, 8], [2, 8], rows=np.array([5, 7])))
-    assert not gather.whole
+    (gather,) = lower(made(nodes, ["N", 8], [2, 8], rows=np.array([5, 7])))
+    assert gather.whole
+    assert gather.parts[0] == "min(16, 8*N)", "two rows, if there are as many"
+    assert set(gather.parts[1:]) == {None}
     assert not gather.operations
+
+
+def test_pieces_that_kernels_copy_apart_are_told_apart() -> None:
+    """Of what is split, each reads its own; of what is joined, each writes its own."""
+    nodes = [
+        helper.make_node("Split", ["x"], ["a", "b"], axis=1, num_outputs=2),
+        helper.make_node("Softmax", ["a"], ["s"]),
+        helper.make_node("Concat", ["b", "s", "x"], ["y"], axis=1),
+    ]
+    steps = on_gpu(made(nodes, [6, 20], [6, 40]))
+    joined = [step for step in steps if step.writes == steps[-1].writes]
+    assert [step.parts for step in joined] == [(None, 60), (None, 60), (None, 120)]
+    pieces = [step for step in steps if step.parts and step not in joined]
+    assert pieces
+    assert {part for step in pieces for part in step.parts} == {60, None}
+    assert all(step.whole for step in steps)
+
+
+@BOTH
+def test_a_scan_touches_an_element_at_a_time(lower: Lower, kind: str) -> None:
+    del kind
+    body = helper.make_graph(
+        [helper.make_node("Tanh", ["before"], ["after"]), helper.make_node("Add", ["after", "one"], ["out"])],
+        "body",
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, [6]) for name in ("before", "one")],
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, [6]) for name in ("after", "out")],
+    )
+    nodes = [
+        helper.make_node("ReduceSum", ["x", "axis"], ["begin"], keepdims=0),
+        helper.make_node("Scan", ["begin", "x"], ["last", "y"], body=body, num_scan_inputs=1),
+    ]
+    steps = lower(made(nodes, ["N", 6], ["N", 6], axis=np.array([0])))
+    (element,) = [step for step in steps if step.parts]
+    assert element.parts == (6, None, None)
+    assert all(step.whole for step in steps)
 
 
 @BOTH

@@ -225,7 +225,8 @@ class LaunchStep(Record, frozen=True, tag_field="kind", tag="launch"):
     in bytes. It waits for the `waits` events and records the event `signal`.
 
     For those who measure, `operations` are the multiplications and additions of the products that it does, by element
-    type of their operands, as the ops mean them; `whole` says that it touches every element of its buffers.
+    type of their operands, as the ops mean them; `whole` says that it touches every element of its buffers, but where
+    `parts` says for each of `reads`, then of `writes`, how many it touches at least (None: all).
     """
 
     code: int
@@ -247,6 +248,7 @@ class LaunchStep(Record, frozen=True, tag_field="kind", tag="launch"):
     source: str = ""
     operations: dict[str, Size] = msgspec.field(default_factory=dict)
     whole: bool = False
+    parts: tuple[Size | None, ...] = ()
 
 
 class CallStep(Record, frozen=True, tag_field="kind", tag="call"):
@@ -263,8 +265,9 @@ class CallStep(Record, frozen=True, tag_field="kind", tag="call"):
     """Bytes of scratch memory for each worker."""
     source: str = ""
     operations: dict[str, Size] = msgspec.field(default_factory=dict)
-    """See `LaunchStep`, as for `whole`."""
+    """See `LaunchStep`, as for `whole` and `parts`."""
     whole: bool = False
+    parts: tuple[Size | None, ...] = ()
 
 
 Step: TypeAlias = EvaluateStep | CopyStep | ShapeStep | CheckStep | RunStep | LaunchStep | CallStep

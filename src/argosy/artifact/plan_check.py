@@ -33,13 +33,12 @@ from argosy.artifact.plan import (
     ScalarArgument,
     ScratchArgument,
     ShapeStep,
-    Size,
     Step,
     StraightBlock,
     TensorMapArgument,
 )
 from argosy.artifact.program_check import attributes_modules, check_attributes, check_modules, check_symbols
-from argosy.artifact.record import check_dtype, check_text, refuse
+from argosy.artifact.record import check_dtype, check_size, check_text, refuse
 from argosy.artifact.zipformat import name_fault
 from argosy.ir.dtype import DTYPES
 
@@ -70,13 +69,6 @@ def check_plan(plan: PlanRecord, where: str) -> None:
     flow.check_body(where)
 
 
-def _check_size(size: Size, spot: str, what: str) -> None:
-    if isinstance(size, str):
-        check_text(size, spot, what)
-    elif not 0 <= size < 1 << 63:
-        raise refuse(spot, f"{what} is {size}")
-
-
 def _check_index(index: int, count: int, spot: str, what: str) -> None:
     if not 0 <= index < count:
         raise refuse(spot, f"{what} is number {index} of {count}")
@@ -89,8 +81,8 @@ def _check_buffers(plan: PlanRecord, where: str) -> None:
     for number, buffer in enumerate(plan.buffers):
         spot = f"{where}: buffer {number}"
         check_text(buffer.type, spot, "its type")
-        _check_size(buffer.size, spot, "its size")
-        _check_size(buffer.shift, spot, "its shift")
+        check_size(buffer.size, spot, "its size")
+        check_size(buffer.shift, spot, "its shift")
         if (buffer.literal is not None) != (buffer.kind == "weight"):
             raise refuse(spot, "a weight has a literal, and no other buffer has one")
         if (buffer.arena is not None) != (buffer.kind == "planned"):
@@ -145,7 +137,7 @@ def _check_shapes(plan: PlanRecord, where: str) -> None:
             _check_index(entry.input, len(plan.inputs), spot, "its input")
             _check_index(entry.axis, 64, spot, "its axis")
         if not isinstance(entry, InputDim):
-            _check_size(entry.size, spot, "its size")
+            check_size(entry.size, spot, "its size")
         if not isinstance(entry, CheckDim):
             if entry.symbol not in declared:
                 raise refuse(spot, f"the symbol {entry.symbol[:80]!r} is not declared")
@@ -306,8 +298,8 @@ class _Flow:
         elif isinstance(step, CheckStep):
             check_text(step.source, spot, "its source", empty=True)
             for demand in step.demands:
-                _check_size(demand.left, spot, "a size")
-                _check_size(demand.right, spot, "a size")
+                check_size(demand.left, spot, "a size")
+                check_size(demand.right, spot, "a size")
                 _check_index(demand.axis + 1, 65, spot, "an axis, counted from -1,")
         elif isinstance(step, RunStep):
             self._write((step.buffer,), spot)
@@ -317,7 +309,7 @@ class _Flow:
                 raise refuse(spot, f"the symbol {step.symbol[:80]!r} is not declared")
             if step.axis is not None:
                 _check_index(step.axis, 64, spot, "its axis")
-            _check_size(step.element, spot, "its element")
+            check_size(step.element, spot, "its element")
         else:
             self._check_code_step(step, spot)
 
@@ -336,17 +328,21 @@ class _Flow:
                 raise refuse(spot, f"it takes buffer {number}, a Python object")
         for dtype, count in step.operations.items():
             check_dtype(dtype, spot)
-            _check_size(count, spot, "its number of operations")
+            check_size(count, spot, "its number of operations")
+        if len(step.parts) not in (0, len(step.reads) + len(step.writes)):
+            raise refuse(spot, f"it tells parts of {len(step.parts)} buffers, not of each that it reads and writes")
+        for part in step.parts:
+            check_size(part or 0, spot, "its part of a buffer")
         if isinstance(step, CallStep):
-            _check_size(step.chunks, spot, "its number of chunks")
-            _check_size(step.scratch, spot, "its scratch")
+            check_size(step.chunks, spot, "its number of chunks")
+            check_size(step.scratch, spot, "its scratch")
             return
         for size in step.grid:
-            _check_size(size, spot, "its grid")
+            check_size(size, spot, "its grid")
         for count in (*step.block, *(step.cluster or ())):
             _check_index(count - 1, 1024, spot, "a block or cluster dim")
-        _check_size(step.shared, spot, "its shared memory")
-        _check_size(step.private, spot, "its private memory")
+        check_size(step.shared, spot, "its shared memory")
+        check_size(step.private, spot, "its private memory")
         _check_index(step.stream, max(1, self._plan.streams), spot, "its stream")
         for event in (*step.waits, *(() if step.signal is None else (step.signal,))):
             _check_index(event, self._plan.events, spot, "an event")
@@ -369,17 +365,17 @@ def _argument_size(argument: Argument, spot: str) -> int:
     """Bytes that a checked argument takes in the parameter block."""
     if isinstance(argument, ScalarArgument):
         check_dtype(argument.dtype, spot)
-        _check_size(argument.value, spot, "its value")
+        check_size(argument.value, spot, "its value")
         return DTYPES[argument.dtype].byte_size(1)
     if isinstance(argument, HiddenArgument):
         check_text(argument.name, spot, "its name")
         _check_index(argument.size - 1, 256, spot, "its size")
         return argument.size
     if isinstance(argument, PointerArgument):
-        _check_size(argument.shift, spot, "its shift")
+        check_size(argument.shift, spot, "its shift")
         return 8
     if isinstance(argument, ScratchArgument):
-        _check_size(argument.bytes, spot, "its size")
+        check_size(argument.bytes, spot, "its size")
         return 8
     check_dtype(argument.dtype, spot)
     rank = len(argument.dims)
@@ -388,7 +384,7 @@ def _argument_size(argument: Argument, spot: str) -> int:
     if not (1 <= rank <= 5 and fit and windows in ([0, 0, 0], [rank, rank - 2, rank - 2])):
         raise refuse(spot, f"a tensor map of {rank} dims whose strides, box or windows have other numbers of them")
     for size in (*argument.dims, *argument.strides, *argument.box, *argument.steps):
-        _check_size(size, spot, "a size of the tensor map")
+        check_size(size, spot, "a size of the tensor map")
     return 128
 
 

@@ -28,6 +28,7 @@ __all__ = [
     "check_dtype",
     "check_hash",
     "check_mapping",
+    "check_size",
     "check_text",
     "refuse",
 ]
@@ -142,6 +143,14 @@ def check_text(value: str, where: str, what: str, *, empty: bool = False) -> Non
         raise refuse(where, f"{what} is empty")
     if len(value) > MAX_TEXT:
         raise refuse(where, f"{what} has {len(value)} characters; at most {MAX_TEXT} are accepted")
+
+
+def check_size(size: int | str, where: str, what: str) -> None:
+    """Refuse a size below 0 or beyond 63 bits; text is a dim expression."""
+    if isinstance(size, str):
+        check_text(size, where, what)
+    elif not 0 <= size < 1 << 63:
+        raise refuse(where, f"{what} is {size}")
 
 
 def check_dtype(name: str, where: str) -> None:

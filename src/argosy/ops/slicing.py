@@ -209,6 +209,17 @@ class Pad(Op):
             result[axis] = grown
         return (tensor.with_dims(tuple(result)),)
 
+    def kept(self, *operands: Value | None) -> Dims | None:
+        """How much of each axis of `x` negative pads leave; None where only the run knows."""
+        x, pads, _, axes = (*operands, None, None, None)[:4]
+        amounts, places = steering(self.pads, pads), numbers(self.axes, axes)
+        if amounts is None or (places is None and axes is not None):
+            return None
+        found = list(present(x).shape)
+        for axis, (before, after) in _by_axis(amounts, places, len(found)).items():
+            found[axis] = found[axis] + dims.dim_min(before, 0) + dims.dim_min(after, 0)
+        return tuple(found)
+
     def evaluate(self, *values: Any) -> tuple[Any, ...]:
         x, pads, value, axes = (*values, None, None, None)[:4]
         x = np.asarray(x)

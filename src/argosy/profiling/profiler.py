@@ -225,7 +225,7 @@ def _instructions(
             seconds=seconds,
             share=seconds / whole,
             calls=calls,
-            operations=sum(work.operations.values()) * calls if work.operations else None,
+            operations=_operations(work, calls),
             bytes=None if work.bytes is None else work.bytes * calls,
             least=_least(instruction, work, calls, roofline),
             is_kernel=isinstance(instruction.op, KernelCall),
@@ -233,6 +233,13 @@ def _instructions(
         for instruction, seconds in medians.items()
         for work, calls in (works[instruction],)
     )
+
+
+def _operations(work: Work, calls: int) -> int | None:
+    """The operations of a run; a step of an older version, which tells nothing of its bytes either, has no 0."""
+    if work.operations is None or (not work.operations and work.bytes is None):
+        return None
+    return sum(work.operations.values()) * calls
 
 
 def _least(instruction: Instruction, work: Work, calls: int, roofline: Roofline | None) -> float | None:

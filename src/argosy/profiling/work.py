@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final
 
 from argosy.artifact.plan import LaunchStep, Size
 from argosy.errors import ModelError
@@ -17,16 +15,12 @@ from argosy.ir.types import TensorType
 from argosy.ops.arithmetic import products_of
 from argosy.ops.control import If, Loop, Scan
 from argosy.ops.einsum import Einsum
+from argosy.ops.reading import Count, elements, elements_read
 from argosy.passes import NORMALISE
 from argosy.passes.manager import PassManager
 from argosy.runtime.nodes import KernelCall
 
 __all__ = ["Work", "operations", "operations_by_type", "work_of"]
-
-_WHOLE: Final = frozenset(
-    {"dot", "pointwise", "reduce", "softmax", "arg_reduce", "cumulative", "quantize", "dequantize"}
-)
-"""Ops that need every element of their operands, and store every one of their results."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +59,10 @@ def work_of(instruction: Instruction, sizes: Mapping[str, int], dim: Callable[[s
     """
     if isinstance(instruction.op, KernelCall):
         return _kernel_work(instruction, instruction.op, sizes, dim)
-    whole = instruction.op.name in _WHOLE
-    present = dict.fromkeys(value for value in instruction.operands if value is not None)
-    return Work(_operations(instruction, sizes), _bytes((*present, *instruction.results), sizes) if whole else None)
+    counts = elements_read(instruction, [elements(value) for value in instruction.results])
+    touched = [(value, value, count) for value, count in zip(instruction.operands, counts, strict=True)]
+    touched += [(value, value, elements(value)) for value in instruction.results]
+    return Work(_operations(instruction, sizes), _bytes(touched, sizes))
 
 
 def _kernel_work(
@@ -81,14 +76,19 @@ def _kernel_work(
     step = kernel.step
     try:
         if 0 in map(number, step.grid if isinstance(step, LaunchStep) else (step.chunks,)):
-            return Work({}, None)
+            return Work({}, 0)
         found = {kind: number(size) for kind, size in step.operations.items()}
     except ModelError:  # a size that only the run knows
         return Work(None, None)
     if not step.whole:
         return Work(found, None)
-    reads = dict(zip(step.reads, instruction.operands, strict=True))
-    return Work(found, _bytes((*reads.values(), *instruction.results), sizes))
+    numbers, values = (*step.reads, *step.writes), (*instruction.operands, *instruction.results)
+    parts = [dim(part) if isinstance(part, str) else part for part in step.parts] or [None] * len(numbers)
+    touched = [
+        ((place < len(step.reads), number), value, elements(value) if part is None and value is not None else part)
+        for place, (number, value, part) in enumerate(zip(numbers, values, parts, strict=True))
+    ]
+    return Work(found, _bytes(touched, sizes))
 
 
 def _operations(instruction: Instruction, sizes: Mapping[str, int]) -> Mapping[str, int] | None:
@@ -104,14 +104,18 @@ def _operations(instruction: Instruction, sizes: Mapping[str, int]) -> Mapping[s
     return dict(total)
 
 
-def _bytes(values: Iterable[Value | None], sizes: Mapping[str, int]) -> int | None:
+def _bytes(touched: Iterable[tuple[object, Value | None, Count]], sizes: Mapping[str, int]) -> int | None:
+    """Bytes of values, with how many of their elements are touched. What is the same is not read twice."""
+    found: dict[object, tuple[Value, Count]] = {}
+    for same, value, count in touched:
+        if value is not None:
+            found[same] = (value, count if same not in found else elements(value))
     total = 0
-    for value in values:
-        kind = None if value is None else value.type
-        if not isinstance(kind, TensorType) or kind.dims is None:
+    for value, count in found.values():
+        if count is None or not isinstance(value.type, TensorType):
             return None
         try:
-            total += kind.dtype.byte_size(math.prod(evaluate(dim, sizes) for dim in kind.dims))
+            total += value.dtype.byte_size(evaluate(count, sizes))
         except ModelError:  # a size that only the run knows
             return None
     return total

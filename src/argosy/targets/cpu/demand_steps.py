@@ -23,5 +23,5 @@ def check_steps(
     for source, found in new_demands(instruction, known, met):
         words = enumerate(demand_words(found))
         scalars = tuple(ScalarArgument(8 * slot, "int64", size(word)) for slot, word in words)
-        steps.append(CallStep(0, DEMAND_CHECK.entry, 1, 8 * len(scalars), scalars, (), (), 0, source))
+        steps.append(CallStep(0, DEMAND_CHECK.entry, 1, 8 * len(scalars), scalars, (), (), 0, source, whole=True))
     return steps

@@ -227,4 +227,5 @@ class Draft:
             tuple(writes),
             kernel.scratch,
             self.instruction.source,
+            whole=True,
         )

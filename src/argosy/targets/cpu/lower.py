@@ -42,7 +42,7 @@ from argosy.targets.cpu.solution import Solution
 from argosy.targets.lowering.choices import Choice, config_words
 from argosy.targets.lowering.control import Turn
 from argosy.targets.lowering.module_lowering import Arena, ModuleLowering
-from argosy.targets.lowering.step_work import with_work
+from argosy.targets.lowering.step_work import Places, with_parts, with_work
 
 __all__ = ["LoweredModule", "lower_module"]
 
@@ -157,7 +157,10 @@ class _Lowering(ModuleLowering):
         return number
 
     def element(self, instruction: Instruction, turn: Turn, reads: tuple[int, int], write: int) -> None:
-        self.call(instruction, element_kernel(turn), reads, [write])
+        draft = Draft(self, instruction)
+        draft.call(element_kernel(turn), reads, [write])
+        draft.body[-1] = with_parts(draft.body[-1], (turn.elements, None, None), self.size)
+        self._commit(draft)
 
     def lower_op(self, instruction: Instruction) -> Sequence[str] | None:
         reasons: list[str] = []
@@ -167,7 +170,8 @@ class _Lowering(ModuleLowering):
             if draft is not None:
                 present = [operand for operand in instruction.operands if operand is not None]
                 holders = [self._holders(operand, draft) for operand in present]
-                draft.body = with_work(problem.module, present, holders, draft.before, draft.body, self.size)
+                places = Places(holders, draft.results)
+                draft.body = with_work(problem.module, present, places, draft.before, draft.body, self.size)
                 self._commit(draft)
                 config = config_words(problem.config(solution, at_load=draft.at_load))
                 kernels = tuple(dict.fromkeys(kernel.entry for kernel in draft.kernels))

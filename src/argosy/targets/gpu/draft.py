@@ -224,7 +224,7 @@ class Draft:
         return LaunchStep(
             0, kernel.entry, (grid[0], grid[1], grid[2]), (0, 1, 1), first + width * len(scalars),
             (*maps, *pointers, *fault, *counters, *scalars), tuple(reads), tuple(writes),
-            programmatic=overlaps and kernel.is_programmatic, source=self.instruction.source,
+            programmatic=overlaps and kernel.is_programmatic, source=self.instruction.source, whole=True,
         )  # fmt: skip
 
 

@@ -37,7 +37,7 @@ from argosy.targets.lowering.control import Turn
 from argosy.targets.lowering.demands import check_steps
 from argosy.targets.lowering.module_lowering import Arena, ModuleLowering
 from argosy.targets.lowering.names import kernel_label
-from argosy.targets.lowering.step_work import with_work
+from argosy.targets.lowering.step_work import Places, with_parts, with_work
 
 __all__ = ["SPILLS", "LoweredModule", "lower_module"]
 
@@ -155,7 +155,10 @@ class _Lowering(ModuleLowering):
         return number
 
     def element(self, instruction: Instruction, turn: Turn, reads: tuple[int, int], write: int) -> None:
-        self._launch(instruction, element_kernel(turn), reads, [write])
+        draft = Draft(self, instruction)
+        draft.launch(element_kernel(turn), reads, [write])
+        draft.body[-1] = with_parts(draft.body[-1], (turn.elements, None, None), self.size)
+        self._commit(draft)
 
     def lower_op(self, instruction: Instruction) -> Sequence[str] | None:
         reasons: list[str] = []
@@ -165,7 +168,8 @@ class _Lowering(ModuleLowering):
             if draft is not None:
                 present = [operand for operand in instruction.operands if operand is not None]
                 holders = [{p.number for p in (*self._places[o], *draft.found.get(o, ()))} for o in present]
-                draft.body[:] = with_work(problem.module, present, holders, draft.before, draft.body, self.size)
+                places = Places(holders, {index: place.number for index, place in draft.results.items()})
+                draft.body[:] = with_work(problem.module, present, places, draft.before, draft.body, self.size)
                 self._commit(draft)
                 kernels = tuple(dict.fromkeys(kernel.entry for kernel in draft.kernels))
                 self.choices.append(

@@ -19,7 +19,7 @@ from argosy.ir.literal import Literal
 from argosy.ir.module import Instruction, Module, Value
 from argosy.ir.types import TensorType, Type
 from argosy.ops.control import If, Loop, Scan
-from argosy.ops.shapes import normalize_axis
+from argosy.ops.shapes import normalize_axis, product
 
 __all__ = ["BodyLowering", "Turn", "lower_control"]
 
@@ -31,6 +31,11 @@ class Turn:
     value: Value
     axis: int
     backwards: bool
+
+    @property
+    def elements(self) -> DimLike:
+        """How many numbers an element has."""
+        return product(tuple(size for axis, size in enumerate(self.value.shape) if axis != self.axis))
 
 
 class BodyLowering(Protocol):

@@ -1,4 +1,4 @@
-"""What the kernels of an op do, as their steps tell those who measure: operations, and whether they touch everything.
+"""What the kernels of an op do, as their steps tell those who measure: operations, and how much of buffers they touch.
 
 An op may take several kernels, which pack operands, or put together what others have computed. A product's operations
 are those of the first kernel that has all its operands at hand.
@@ -6,53 +6,53 @@ are those of the first kernel that has all its operands at hand.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
 import msgspec
 
 from argosy.artifact.plan import CallStep, LaunchStep, Size, Step
-from argosy.ir.dim import DimLike, floordiv
+from argosy.ir.dim import DimLike, dim_min, equal, floordiv
 from argosy.ir.module import Instruction, Module, Value
 from argosy.ops.arithmetic import Product, products_of
 from argosy.ops.convolution import Conv
 from argosy.ops.fused import Fused
-from argosy.ops.joining import Split
+from argosy.ops.joining import Concat
 from argosy.ops.pointwise import Pointwise
-from argosy.ops.pooling import Pool
+from argosy.ops.reading import Count, elements, module_reads
 from argosy.ops.slicing import Pad
 
-__all__ = ["with_work"]
+__all__ = ["Places", "with_parts", "with_work"]
 
 Kernel: TypeAlias = CallStep | LaunchStep
 
-_WHOLE: Final = frozenset({
-    "arg_reduce", "bit_cast", "broadcast", "concat", "constant", "conv_transpose", "cumulative", "dequantize", "dft",
-    "dot", "einsum", "pointwise", "quantize", "reduce", "reshape", "reverse_sequence", "rnn", "softmax", "squeeze",
-    "tile", "topk", "transpose", "unsqueeze",
-})  # fmt: skip
-"""Ops that need every element of their operands, and store every one of their results; windows are looked at."""
+_UNKNOWN: Final = -1
+"""A number of elements that is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """The buffers in which the operands of an op lie, each in any layout, and those of its results by their index."""
+
+    operands: Sequence[Collection[int]]
+    results: Mapping[int, int]
 
 
 def with_work(
     module: Module,
     operands: Sequence[Value],
-    holders: Sequence[Collection[int]],
+    places: Places,
     before: Sequence[Step],
     body: Sequence[Step],
     size: Callable[[DimLike], Size],
 ) -> list[Step]:
     """The steps `body` of an op, saying what they do; `before` are those at load.
 
-    `module` is the op as a module, `operands` are the values of its parameters, `holders` the buffers in which each of
-    them lies, in any layout.
+    `module` is the op as a module, `operands` are the values of its parameters.
     """
     kernels = {index: step for index, step in enumerate(body) if isinstance(step, CallStep | LaunchStep)}
-    written = Counter(number for step in kernels.values() for number in step.writes)
-    whole = _is_whole(module) and all(count == 1 for count in written.values())  # else each writes a part
-    given = _given(holders, before, body)
+    given = _given(places.operands, before, body)
     found: dict[int, dict[str, DimLike]] = {}
     for product, needs in _products(module, operands):
         kind = product.operands[0].dtype.name
@@ -62,8 +62,60 @@ def with_work(
     made = list(body)
     for index, step in kernels.items():
         counted = {kind: size(count) for kind, count in found.get(index, {}).items()}
-        made[index] = msgspec.structs.replace(step, operations=counted, whole=whole)
+        beside = [other for other, each in kernels.items() if other != index and set(each.writes) & set(step.writes)]
+        is_alone = all(other in found and index in found for other in beside)  # else they are alternatives
+        parts = [
+            *_read_parts(step, module, operands, places),
+            *([None] * len(step.writes) if is_alone else _written_parts(step, module, given[index], places)),
+        ]
+        told = msgspec.structs.replace(step, operations=counted, whole=_UNKNOWN not in parts)
+        made[index] = with_parts(told, parts, size) if told.whole else told
     return made
+
+
+def with_parts(step: Step, parts: Sequence[DimLike | None], size: Callable[[DimLike], Size]) -> Step:
+    """A kernel's step that says how many elements it touches of each buffer that it reads and writes; None: all."""
+    if all(part is None for part in parts):
+        return step
+    return msgspec.structs.replace(step, parts=tuple(None if part is None else size(part) for part in parts))
+
+
+def _read_parts(step: Kernel, module: Module, operands: Sequence[Value], places: Places) -> Iterator[DimLike | None]:
+    """How many elements a kernel touches of each buffer that it reads.
+
+    That is all of what another kernel of the op has made, and of an operand that this one packs for another.
+    """
+    written = [index for index, number in places.results.items() if number in step.writes]
+    reads = module_reads(module, written or range(len(module.results)))
+    for number in step.reads:
+        of = [index for index, numbers in enumerate(places.operands) if number in numbers]
+        counts = [reads[index] for index in of]
+        if not of or any(set(step.writes) & set(places.operands[index]) for index in of):
+            yield None
+        else:
+            yield _part(elements(operands[of[0]]), counts)
+
+
+def _written_parts(step: Kernel, module: Module, given: Collection[int], places: Places) -> Iterator[DimLike | None]:
+    """How many elements a kernel touches of each buffer that it writes, where others do too: pieces of a whole."""
+    results = {number: module.results[index] for index, number in places.results.items()}
+    for number in step.writes:
+        result = results.get(number)
+        if result is None or not isinstance(result.instruction.op, Concat):
+            yield _UNKNOWN
+            continue
+        pieces = [module.parameters[index].result() for index in given]
+        counts = [elements(piece) for piece in pieces if piece in result.instruction.operands]
+        yield _part(elements(result), counts)
+
+
+def _part(whole: Count, counts: Sequence[Count]) -> DimLike | None:
+    """The sum of counts of a `whole`; None for all of it."""
+    known = [count for count in counts if count is not None]
+    if whole is None or len(known) < len(counts):
+        return _UNKNOWN
+    count = dim_min(whole, sum(known))
+    return None if equal(whole, count) else count
 
 
 def _products(module: Module, operands: Sequence[Value]) -> Iterator[tuple[Product, frozenset[int]]]:
@@ -150,27 +202,3 @@ def _shared_out(
         is_other = isinstance(step, CallStep) and isinstance(step.chunks, str) and step is not first
         if is_other and set(step.writes) & set(first.writes):
             yield index, product.operations
-
-
-def _is_whole(module: Module) -> bool:
-    """Whether all elements of the operands are needed (borders that no window covers aside), and all results stored."""
-    used = {operand for instruction in module.instructions for operand in instruction.operands}
-    used.update(module.results)
-    return all(_needs_all(instruction, used) for instruction in module.instructions)
-
-
-def _needs_all(instruction: Instruction, used: Collection[Value | None]) -> bool:
-    op = instruction.op
-    match op:
-        case Split():
-            return all(value in used for value in instruction.results)
-        case Fused():
-            return _is_whole(op.module)
-        case Pad():
-            return op.pads is not None and all(isinstance(pad, int) and pad >= 0 for pad in op.pads)
-        case Pool():
-            return all(stride <= width for stride, width in zip(op.strides, op.kernel, strict=True))
-        case Conv():
-            widths = instruction.operands[1].shape[2:] if instruction.operands[1] is not None else ()
-            return all(isinstance(n, int) and stride <= n for stride, n in zip(op.strides, widths, strict=True))
-    return op.name in _WHOLE
