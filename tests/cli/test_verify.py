@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from argosy.errors import EnvironmentError_
+from argosy.errors import DeviceError, EnvironmentError_
 from argosy.runtime.session import Session
 from tests.cli import models
 from tests.cli.conftest import Call
@@ -167,10 +167,10 @@ def test_sizes_that_were_chosen_are_told_once(call: Call, model: Path) -> None:
 
 
 def test_bisect_looks_for_what_ends_with_an_error(call: Call, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def run(self: Session, inputs: object) -> None:
-        raise EnvironmentError_("the device is lost")
+    def observe(self: Session, *inputs: object, **more: object) -> None:
+        raise DeviceError("the device is lost")
 
-    monkeypatch.setattr(Session, "run", run)
+    monkeypatch.setattr(Session, "observe", observe)
     answer = call("verify", model, "--arch", "mirror1", "--bisect")
     assert answer.code == 1, answer.err
     assert "a run ends with an error: the device is lost" in answer.out
@@ -178,3 +178,14 @@ def test_bisect_looks_for_what_ends_with_an_error(call: Call, model: Path, monke
     told = json.loads(call("verify", model, "--arch", "mirror1", "--bisect", "--json").out)
     assert (told["passed"], told["bisection"]["nodes"]) == (False, ["mm"])
     assert call("verify", model, "--arch", "mirror1").code not in (0, 1)
+
+
+def test_bisect_takes_no_fault_of_the_machine_for_one_of_the_code(
+    call: Call, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def observe(self: Session, *inputs: object, **more: object) -> None:
+        raise EnvironmentError_("the disk is full")
+
+    monkeypatch.setattr(Session, "observe", observe)
+    answer = call("verify", model, "--arch", "mirror1", "--bisect")
+    assert (answer.code, "the disk is full" in answer.err) == (7, True)

@@ -249,3 +249,36 @@ def test_a_rule_that_is_stricter_than_rounding_is_told(monkeypatch: pytest.Monke
         answer = answer.following
     assert answer.rounding
     assert "the rule is stricter" in str(answer)
+
+
+def cancelling() -> Program:
+    """A product, and a sum and difference with a large number that lose most of its digits."""
+    build = Builder()
+    value = build.parameter("x", TensorType(FLOAT32, (SIZE,)))
+    for number in range(4):
+        value = build.pointwise("tanh", value, source=f"tanh{number}")
+    value = build.pointwise("add", value, build.constant(np.float32(1e6)), source="lost")
+    value = build.pointwise("sub", value, build.constant(np.float32(1e6)), source="back")
+    return Program(build.module({"y": build.pointwise("exp", value, source="last")}))
+
+
+def test_against_float64_a_model_may_be_to_blame_itself() -> None:
+    program, inputs = cancelling(), {"x": np.linspace(-2, 2, SIZE, dtype=np.float32)}
+    artifact = argosy.compile(program, targets=("cpu",))
+    assert bisect(program, artifact, inputs, device="cpu").agrees, "ref loses as much"
+    answer = bisect(program, artifact, inputs, device="cpu", against="ref64")
+    assert answer.nodes == ("lost", "back")
+    assert answer.blame is not None
+    assert (answer.blame.part, answer.blame.without) == ("model:rounding", ())
+    assert 1 / 64 < answer.differences[0].largest <= 1 / 32, "half a step of float32 at a million"
+
+
+def test_against_float64_faults_are_found_as_against_ref(monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(monkeypatch, "multiply_by_one")
+    program = chain(7, times_one)
+    artifact = argosy.compile(program, targets=("cpu",))
+    answer = bisect(program, artifact, rows(), device="cpu", against="ref64")
+    assert answer.nodes == ("one",)
+    assert answer.blame is not None
+    assert answer.blame.part == "rule:multiply_by_one"
+    assert answer.cured

@@ -96,14 +96,18 @@ def bisect(
     *,
     device: str | None = None,
     exact: bool = False,
+    against: str = "ref",
     tolerance: Tolerance | None = None,
     model: Any = None,
+    number: int = 0,
 ) -> Bisection:
     """Find what is wrong with the code that `artifact` has for this machine and these inputs.
 
     The nodes come first: by halving the graph, on the values of ref, each trial compiled as the artifact was. Then the
-    part of the compiler: a pass and its rule, a stage, a solution. `tolerance` is by default the project's rule. With
-    the ONNX `model` (a path, bytes or a ModelProto) ref itself is compared with ONNX Runtime, node by node, before.
+    part of the compiler: a pass and its rule, a stage, a solution. `against` is `ref` or `ref64`; with that one it may
+    be the model itself, whose own types are too short. `tolerance` is by default the project's rule. With the ONNX
+    `model` (a path, bytes or a ModelProto) ref is compared with ONNX Runtime, node by node, before. `number` is that
+    of the run, which random numbers depend on.
     """
     session = Session(artifact, device=device, exact=exact, checked=True)
     choice = session.choice(inputs)
@@ -115,15 +119,15 @@ def bisect(
         )
     allowed = replace(tolerance or Tolerance(quantised=is_quantised(program)), precision=precision_of(record))
     bound = load_onnx(program, dims=dict(record.dims)) if record is not None and record.dims else program
-    truth = Truth.by_name(bound.main, inputs)
+    truth = Truth.by_name(bound.main, inputs, number, wide=against == "ref64")
     misread = None if model is None else first_misread(model, truth, inputs, allowed)
     if misread is not None:
         nodes, ops = (misread.blame.where,), (misread.instruction.op.name,)
         return Bisection(session.variant, nodes, ops, misread.differences, blame=misread.blame)
-    symptom = symptom_of(lambda: session.run(inputs), truth.results, allowed)
+    symptom = symptom_of(lambda: session.observe(inputs, None, number=number), truth.whole, allowed)
     if record is None or not symptom.kind:
         return Bisection(session.variant)
-    return _Search(Code.of(record, device), symptom).run(session.variant, truth, inputs)
+    return _Search(Code.of(record, device), symptom).run(session.variant, truth)
 
 
 class _Search:
@@ -133,10 +137,11 @@ class _Search:
         self._code = code
         self._symptom = symptom
 
-    def run(self, variant: str, truth: Truth, inputs: Mapping[str, Any]) -> Bisection:
+    def run(self, variant: str, truth: Truth) -> Bisection:
         """What is wrong first, and what is to blame."""
-        code, symptom = self._code, self._symptom
-        whole = Cut(Program(truth.module), dict(inputs), truth.results, tuple(truth.steps))
+        code, symptom, whole = self._code, self._symptom, truth.whole
+        if truth.is_wide and self._model_wrong(whole):
+            return self._of_model(variant, truth)
         if not self._is_wrong(whole):
             told = "compiled again, its program gives right code: argosy recompile makes the artifact again"
             return Bisection(variant, blame=Blame("artifact", variant, variant, told), compiles=code.compiles)
@@ -155,13 +160,13 @@ class _Search:
         without = (*code.options.without, *blame.without) if blame.without else ()
         cured = bool(without) and not self._is_wrong(whole, *blame.without)
         ops = tuple(step.op.name for step in part.instructions)
-        differences = measure(part.expected, found)
+        differences = measure(part.expected, found, part.exact)
         rounding = not by_passes and bool(found) and self._rounds(part, found)
         following = None
         if without and not cured and len(without) < _MOST_FAULTS:
-            following = _Search(code.leaving_out(blame.without), symptom).run(variant, truth, inputs)
+            following = _Search(code.leaving_out(blame.without), symptom).run(variant, truth)
         elif error and not cured and symptom.is_numbers and not symptom.same:  # what ends so may hide another fault
-            following = _Search(code, symptom.alone).run(variant, truth, inputs)
+            following = _Search(code, symptom.alone).run(variant, truth)
         compiles = following.compiles if following else code.compiles
         return Bisection(
             variant, part.nodes, ops, differences, error, blame, without, cured, compiles, following, rounding
@@ -174,13 +179,26 @@ class _Search:
             return False
         (step,) = truth.steps
         rule = tolerance_of(step, truth.symbols, self._symptom.tolerance.precision, truth.operands(step))
-        return not compare(part.expected, found, rule)
+        return not compare(part.expected, found, rule, part.exact)
 
     def _is_wrong(self, part: Cut, *without: str) -> bool:
-        return self._symptom.shows(lambda: self._code.run(part.program, part.inputs, without=without), part.expected)
+        return self._symptom.shows(lambda: self._code.run(part.program, part.inputs, without=without), part)
 
     def _passes_wrong(self, part: Cut) -> bool:
-        return self._symptom.shows(lambda: evaluated(self._code.piped(part.program.main), part.inputs), part.expected)
+        return self._symptom.shows(lambda: evaluated(self._code.piped(part.program.main), part), part)
+
+    def _model_wrong(self, part: Cut) -> bool:
+        return self._symptom.shows(lambda: evaluated(part.program.main, part), part)
+
+    def _of_model(self, variant: str, truth: Truth) -> Bisection:
+        """The first part of the model at which ref, in the types of the model, is as wrong as the code."""
+        part = first_wrong(truth, self._model_wrong) or truth.whole
+        differences = measure(part.expected, evaluated(part.program.main, part), part.exact)
+        blame = Blame(
+            "model", "rounding", ", ".join(part.nodes), "ref, in the types of the model, is as far from float64"
+        )
+        ops = tuple(step.op.name for step in part.instructions)
+        return Bisection(variant, part.nodes, ops, differences, blame=blame, compiles=self._code.compiles)
 
     def _deeper(self, part: Cut, is_wrong: Callable[[Cut], bool]) -> Cut:
         """The part of a body, where the wrong node is a conditional or a loop and its body is wrong by itself."""

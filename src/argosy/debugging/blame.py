@@ -7,7 +7,7 @@ solutions are left out one by one until it is right, so that whoever has the fau
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -34,8 +34,8 @@ _MOST_SOLUTIONS: Final = 6
 class Blame:
     """A part of the compiler that makes code wrong: `kind` is pass, rule, stage, solution, code, artifact or import.
 
-    `without` is what to leave out for right code, empty where nothing was found to help; `where` is the node or step;
-    `why` is how it was found, in words.
+    It is model where no part of the compiler does. `without` is what to leave out for right code, empty where nothing
+    was found to help; `where` is the node or step; `why` is how it was found, in words.
     """
 
     kind: str
@@ -50,9 +50,9 @@ class Blame:
         return f"{self.kind}:{self.name}"
 
 
-def evaluated(module: Module, inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """What ref says of a module, by name."""
-    results = Interpreter(module).run([inputs[name] for name in module.parameter_names], Env())
+def evaluated(module: Module, part: Cut) -> dict[str, Any]:
+    """What ref says of a module that has the inputs of a part, by name."""
+    results = Interpreter(module).run([part.inputs[name] for name in module.parameter_names], Env({}, part.number))
     return dict(zip(module.result_names, results, strict=True))
 
 
@@ -77,7 +77,7 @@ def blame_passes(part: Cut, code: Code, symptom: Symptom) -> Blame | None:
 
     def limited(count: int) -> bool:
         context = PassContext.of(stage.before, Trace(code.options.leaves_out("rule"), count))
-        return not symptom.is_gone(lambda: evaluated(step.run(stage.before, context), part.inputs), part.expected)
+        return not symptom.is_gone(lambda: evaluated(step.run(stage.before, context), part), part)
 
     fired = turning_point(len(firings), limited)
     if fired is not None and not limited(0):
@@ -95,7 +95,7 @@ def _blame_failed(part: Cut, error: ArgosyError) -> Blame:
 
 
 def _is_wrong(module: Module, part: Cut, symptom: Symptom) -> bool:
-    return not symptom.is_gone(lambda: evaluated(module, part.inputs), part.expected)
+    return not symptom.is_gone(lambda: evaluated(module, part), part)
 
 
 def blame_code(part: Cut, code: Code, symptom: Symptom) -> Blame:
@@ -111,9 +111,7 @@ def blame_code(part: Cut, code: Code, symptom: Symptom) -> Blame:
     choice = steps[-1] if steps else None
 
     def helps(*without: str, threads: int | None = None) -> bool:
-        return symptom.is_gone(
-            lambda: code.run(part.program, part.inputs, without=without, threads=threads), part.expected
-        )
+        return symptom.is_gone(lambda: code.run(part.program, part.inputs, without=without, threads=threads), part)
 
     told = f" ({choice.solution}{': ' * bool(choice.config)}{choice.config})" if choice else ""
     if helps("stage:cache"):
@@ -153,10 +151,8 @@ def _wrong_lowered(part: Cut, code: Code, symptom: Symptom) -> Cut | None:
 
     The last of them is where it shows first.
     """
-    truth = Truth.by_name(code.piped(part.program.main), part.inputs)
-    return first_wrong(
-        truth, lambda cut: symptom.shows(lambda: code.run_lowered(cut.program, cut.inputs), cut.expected)
-    )
+    truth = Truth.by_name(code.piped(part.program.main), part.inputs, part.number, wide=part.exact is not None)
+    return first_wrong(truth, lambda cut: symptom.shows(lambda: code.run_lowered(cut.program, cut.inputs), cut))
 
 
 def _steps(part: Cut, code: Code) -> Sequence[Choice]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from argosy.errors import ArgosyError, EnvironmentError_
+from argosy.verification.cutting import Cut
 from argosy.verification.tolerance import Tolerance
 
 __all__ = ["Outputs", "Symptom", "symptom_of"]
@@ -39,22 +40,22 @@ class Symptom:
         """The symptom, where no other counts."""
         return replace(self, same=True)
 
-    def shows(self, run: Callable[[], Outputs], expected: Outputs) -> bool:
-        """Whether a run is wrong."""
-        kind = symptom_of(run, expected, self.tolerance).kind
+    def shows(self, run: Callable[[], Outputs], part: Cut) -> bool:
+        """Whether a run of a part is wrong."""
+        kind = symptom_of(run, part, self.tolerance).kind
         return kind == self.kind if self.same else bool(kind)
 
-    def is_gone(self, run: Callable[[], Outputs], expected: Outputs) -> bool:
-        """Whether a run is right."""
-        return not symptom_of(run, expected, self.tolerance).kind
+    def is_gone(self, run: Callable[[], Outputs], part: Cut) -> bool:
+        """Whether a run of a part is right."""
+        return not symptom_of(run, part, self.tolerance).kind
 
 
-def symptom_of(run: Callable[[], Outputs], expected: Outputs, tolerance: Tolerance) -> Symptom:
-    """What is wrong with a run whose outputs should be `expected`. Raises where it is the machine that fails."""
+def symptom_of(run: Callable[[], Outputs], part: Cut, tolerance: Tolerance) -> Symptom:
+    """What is wrong with a run of a part. Raises where it is the machine that fails."""
     try:
         found = run()
     except EnvironmentError_:
         raise
     except ArgosyError as error:
         return Symptom(type(error).__name__, tolerance, str(error))
-    return Symptom(_NUMBERS if tolerance.compare(expected, found) else "", tolerance)
+    return Symptom(_NUMBERS if tolerance.compare(part.expected, found, part.exact) else "", tolerance)

@@ -142,10 +142,18 @@ class Session:
         return self.observe(inputs, None, outputs)
 
     def observe(
-        self, inputs: Mapping[str, Any], observer: Observer | None, outputs: Sequence[str] | None = None
+        self,
+        inputs: Mapping[str, Any],
+        observer: Observer | None,
+        outputs: Sequence[str] | None = None,
+        *,
+        number: int | None = None,
     ) -> dict[str, Any]:
-        """Like `run`, and calls `observer` with each instruction and its results as they are computed."""
-        return self._run(inputs, observer, outputs)
+        """Like `run`, and calls `observer` with each instruction and its results as they are computed.
+
+        Random numbers are those of the run of this `number`, from 0 on; by default it is the next one.
+        """
+        return self._run(inputs, observer, outputs, number=number)
 
     def choice(self, inputs: Mapping[str, Any]) -> Choice:
         """What runs these inputs: the variant for their sizes, if there is one."""
@@ -171,11 +179,12 @@ class Session:
         observer: Observer | None,
         outputs: Sequence[str] | None,
         stream: int | None = None,
+        number: int | None = None,
     ) -> dict[str, Any]:
         arguments = check_inputs(inputs, self.inputs)
         wanted = self._wanted(outputs)
         runnable = self._runnable(self._choose(arguments))
-        env = Env({}, next(self._runs))
+        env = Env({}, next(self._runs) if number is None else number)
         if not hasattr(runnable, "has_streams"):
             arguments = [_on_host(argument) for argument in arguments]
         more = () if stream is None else (stream,)

@@ -21,7 +21,7 @@ def inside(part: Cut) -> Truth | None:
     steps = [step for step in main.instructions if step.op.modules()]
     if len(steps) != 1:
         return None
-    return body_of(steps[0], Truth.by_name(main, part.inputs))
+    return body_of(steps[0], Truth.by_name(main, part.inputs, part.number, wide=part.exact is not None))
 
 
 def body_of(step: Instruction, truth: Truth) -> Truth | None:
@@ -33,7 +33,7 @@ def body_of(step: Instruction, truth: Truth) -> Truth | None:
     if found is None:
         return None
     try:
-        return Truth.of(*found)
+        return Truth.of(*found, truth.number, wide=truth.is_wide)
     except ModelError:
         return None
 

@@ -7,7 +7,7 @@ so that a part is judged by itself, whatever stands before it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,21 +21,32 @@ from argosy.ir.program import Program
 from argosy.ir.types import TensorType, Type, map_dims, type_symbols
 from argosy.ops.dim_values import DimValues
 from argosy.rewrite.rebuild import Rebuild, mentioned_symbols, namer_of
+from argosy.verification.widened import WideReference, rounded, wide_values
 
 __all__ = ["Cut", "Truth", "apart", "cut", "exposed"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Truth:
-    """What each value of a module is in a run of ref, and each symbol."""
+    """What each value of a module is in a run of ref, and each symbol.
+
+    `number` is that of the run, which random numbers depend on. `exact` are the values in float64 where it is a run of
+    ref64; then `values` are those, rounded to the types of the module.
+    """
 
     module: Module
     values: Mapping[Value, Any]
     symbols: Mapping[str, int]
+    number: int = 0
+    exact: Mapping[Value, Any] | None = None
 
     @staticmethod
-    def of(module: Module, arguments: Sequence[Any]) -> Truth:
-        """Run a module for the first time, as random values have it. All values are kept."""
+    def of(module: Module, arguments: Sequence[Any], number: int = 0, *, wide: bool = False) -> Truth:
+        """Run a module on ref, or `wide` on ref64. All values are kept."""
+        env = Env({}, number)
+        if wide:
+            exact = wide_values(module, arguments, env)
+            return Truth(module, rounded(exact, {v: v.type for v in exact}), dict(env.symbols), number, exact)
         values: dict[Value, Any] = {
             parameter.result(): argument for parameter, argument in zip(module.parameters, arguments, strict=True)
         }
@@ -43,25 +54,31 @@ class Truth:
         def keep(instruction: Instruction, results: Sequence[Any]) -> None:
             values.update(zip(instruction.results, results, strict=True))
 
-        env = Env()
         Interpreter(module).run(arguments, env, keep)
-        return Truth(module, values, dict(env.symbols))
+        return Truth(module, values, dict(env.symbols), number)
 
     @staticmethod
-    def by_name(module: Module, inputs: Mapping[str, Any]) -> Truth:
+    def by_name(module: Module, inputs: Mapping[str, Any], number: int = 0, *, wide: bool = False) -> Truth:
         """`of`, with the arguments by the names of the parameters."""
-        return Truth.of(module, [inputs[name] for name in module.parameter_names])
+        return Truth.of(module, [inputs[name] for name in module.parameter_names], number, wide=wide)
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether it is a run of ref64."""
+        return self.exact is not None
 
     def operands(self, step: Instruction) -> list[Any]:
         """What an instruction reads; None where an operand is absent."""
         return [None if value is None else self.values[value] for value in step.operands]
 
     @property
-    def results(self) -> dict[str, Any]:
-        """The results of the module, by name."""
-        return {
-            name: self.values[value] for name, value in zip(self.module.result_names, self.module.results, strict=True)
-        }
+    def whole(self) -> Cut:
+        """The whole module."""
+        results = dict(zip(self.module.result_names, self.module.results, strict=True))
+        inputs = {parameter.names[0]: self.values[parameter.result()] for parameter in self.module.parameters}
+        expected = {name: self.values[value] for name, value in results.items()}
+        exact = None if self.exact is None else {name: self.exact[value] for name, value in results.items()}
+        return Cut(Program(self.module), inputs, expected, tuple(self.steps), self.number, exact)
 
     @property
     def steps(self) -> list[Instruction]:
@@ -71,12 +88,17 @@ class Truth:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cut:
-    """A part of a module as a program, with its inputs and what ref says of its outputs, by name."""
+    """A part of a module as a program, with its inputs and what ref says of its outputs, by name.
+
+    `number` and `exact` are as in `Truth`; exact is what ref64 makes of these very inputs.
+    """
 
     program: Program
     inputs: Mapping[str, Any]
     expected: Mapping[str, Any]
     instructions: tuple[Instruction, ...]
+    number: int = 0
+    exact: Mapping[str, Any] | None = None
 
     @property
     def nodes(self) -> tuple[str, ...]:
@@ -86,7 +108,7 @@ class Cut:
 
 def cut(truth: Truth, chosen: Sequence[Instruction]) -> Cut | None:
     """The part of the module that is `chosen`, in the order of the module; None where nothing of it is read outside."""
-    return _Cutter(truth, chosen).made(_read_outside(truth.module, chosen))
+    return _judged(_Cutter(truth, chosen).made(_read_outside(truth.module, chosen)), truth)
 
 
 def apart(truth: Truth, chosen: Sequence[Instruction]) -> Cut | None:
@@ -95,12 +117,20 @@ def apart(truth: Truth, chosen: Sequence[Instruction]) -> Cut | None:
     All their results are outputs, in order.
     """
     cutter = _Cutter(truth, chosen, apart=True)
-    return cutter.made([value for step in chosen for value in step.results])
+    return _judged(cutter.made([value for step in chosen for value in step.results]), truth)
 
 
 def exposed(truth: Truth, shown: Sequence[Instruction]) -> Cut | None:
     """The whole module as far as the `shown` instructions need it, with all their results as outputs, in order."""
     return _Cutter(truth, truth.steps).made([value for step in shown for value in step.results])
+
+
+def _judged(part: Cut | None, truth: Truth) -> Cut | None:
+    """A part with what ref64 makes of its inputs, where the truth is that of ref64."""
+    if part is None or not truth.is_wide:
+        return part
+    exact = WideReference(part.program).answer(part.inputs, truth.number)
+    return replace(part, exact=exact, expected=rounded(exact, part.program.outputs))
 
 
 def _read_outside(module: Module, chosen: Sequence[Instruction]) -> list[Value]:
@@ -156,7 +186,8 @@ class _Cutter(Rebuild):
         if not outputs:
             return None
         self._define_symbols(outputs)
-        return Cut(Program(self.tape.module(outputs)), self._inputs, expected, tuple(self._chosen))
+        program = Program(self.tape.module(outputs))
+        return Cut(program, self._inputs, expected, tuple(self._chosen), self._truth.number)
 
     def _in_order(self) -> Sequence[Instruction]:
         """The chosen instructions with the constants that they read, each in its old place; apart, without those."""

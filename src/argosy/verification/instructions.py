@@ -1,26 +1,31 @@
-"""Every instruction of a model compared with ref: alone, on true inputs, and with all errors of those before it.
+"""Every instruction of a model compared with ref or ref64: alone, on true inputs, and with all errors of those before.
 
 Alone, all instructions stand side by side in one program, so that one compile serves all of them. With the errors
 before it, an instruction's result is what the artifact itself has computed, where that lies in memory as it is; what a
-kernel keeps for itself, or in another order, is computed by code in which every result is an output.
+kernel keeps for itself, or in another order, or what the passes made something else of, is computed by code in which
+every result is an output.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
 
-from argosy.comparison import compare
+from argosy.comparison import Agree, compare
 from argosy.errors import ArgosyError
-from argosy.ir.module import Constant, Instruction
-from argosy.ir.types import TensorType
+from argosy.ir.interpreter import Interpreter
+from argosy.ir.module import Constant, Instruction, Value
+from argosy.ir.op import Env
+from argosy.ir.types import TensorType, Type
 from argosy.runtime.session import Session
 from argosy.verification.bodies import body_of
 from argosy.verification.code import Code
-from argosy.verification.cutting import Truth, apart, exposed
+from argosy.verification.conditioning import Conditioning
+from argosy.verification.cutting import Cut, Truth, apart, exposed
 from argosy.verification.measure import measure
 from argosy.verification.report import InstructionReport
 from argosy.verification.single_op import tolerance_of
@@ -34,7 +39,22 @@ _MOST_BYTES: Final = 1 << 29
 """Bytes of results that one program has as outputs, at most."""
 
 _Found = dict[Instruction, tuple[Any, ...]]
-_Failed = dict[Instruction, str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Runs:
+    """What code gives for instructions, and what it should on what they read, exact too against ref64; or why not."""
+
+    found: _Found = field(default_factory=dict)
+    expected: _Found = field(default_factory=dict)
+    exact: _Found = field(default_factory=dict)
+    failed: dict[Instruction, str] = field(default_factory=dict)
+
+    def add(self, steps: Sequence[Instruction], part: Cut, code: Code) -> None:
+        """Run a part that has the results of these steps, in order. Raises ArgosyError."""
+        self.found.update(_by_step(steps, code.run_part(part)))
+        self.expected.update(_by_step(steps, part.expected))
+        self.exact.update(_by_step(steps, part.exact or {}))
 
 
 def compare_instructions(
@@ -43,25 +63,28 @@ def compare_instructions(
     """A report for each instruction that gives tensors, in the order of the program.
 
     Those of a branch that is taken, or of a loop's first iteration, come behind the conditional or loop, alone only.
-    `code` is how the session's variant was compiled; `truth` is what ref computes from the same inputs.
+    `code` is how the session's variant was compiled; `truth` is what ref, or ref64, computes from the same inputs.
     """
     steps = _steps(truth)
-    alone, failed = _apart(truth, steps, code)
-    observed = _observed(truth, session, inputs)
-    wanted = steps if code.is_kept else [step for step in steps if step not in observed]
-    together = _exposed(truth, wanted, code, failed) | observed
+    alone = _apart(truth, steps, code)
+    observed = _observed(truth, code, session, inputs, tolerance)
+    together = _exposed(truth, steps if code.is_kept else [step for step in steps if step not in observed], code)
+    together.found.update(observed)
+    own = [_report(truth, step, alone, together, set(observed), tolerance) for step in steps]
+    if any(report.accumulated_mismatches for report in own):
+        conditioning = Conditioning(truth)
+        own = [conditioning.judged(report, _results(step)) for step, report in zip(steps, own, strict=True)]
     reports: list[InstructionReport] = []
-    for step in steps:
-        reports.append(_report(truth, step, alone, together, set(observed), failed, tolerance))
-        reports += _inside(step, truth, code, tolerance)
+    for step, report in zip(steps, own, strict=True):
+        reports += (report, *_inside(step, truth, code, tolerance))
     return tuple(reports)
 
 
 def compile_parts(truth: Truth, code: Code) -> None:
     """Have `code` make all that `compare_instructions` runs of code that is kept."""
     steps = _steps(truth)
-    _, failed = _apart(truth, steps, code)
-    _exposed(truth, steps, code, failed)
+    _apart(truth, steps, code)
+    _exposed(truth, steps, code)
     for body in filter(None, (body_of(step, truth) for step in steps)):
         _compile_apart(body, code)
 
@@ -78,13 +101,12 @@ def _steps(truth: Truth) -> list[Instruction]:
     return [step for step in truth.steps if all(isinstance(kind, TensorType) for kind in step.types)]
 
 
-def _apart(truth: Truth, steps: Sequence[Instruction], code: Code) -> tuple[_Found, _Failed]:
+def _apart(truth: Truth, steps: Sequence[Instruction], code: Code) -> _Runs:
     """What the steps give alone, and why some do not run."""
-    alone: _Found = {}
-    failed: _Failed = {}
+    alone = _Runs()
     for chosen in _portions(truth, steps):
-        _run_apart(truth, chosen, code, alone, failed)
-    return alone, failed
+        _run_apart(truth, chosen, code, alone)
+    return alone
 
 
 def _inside(step: Instruction, truth: Truth, code: Code, tolerance: Tolerance) -> Iterator[InstructionReport]:
@@ -93,9 +115,9 @@ def _inside(step: Instruction, truth: Truth, code: Code, tolerance: Tolerance) -
     if body is None:
         return
     steps = _steps(body)
-    alone, failed = _apart(body, steps, code)
+    alone = _apart(body, steps, code)
     for inner in steps:
-        yield _report(body, inner, alone, {}, set(), failed, tolerance)
+        yield _report(body, inner, alone, _Runs(), set(), tolerance)
         yield from _inside(inner, body, code, tolerance)
 
 
@@ -114,79 +136,102 @@ def _portions(truth: Truth, steps: Sequence[Instruction]) -> Iterator[list[Instr
         yield portion
 
 
-def _run_apart(truth: Truth, steps: Sequence[Instruction], code: Code, found: _Found, failed: _Failed) -> None:
+def _run_apart(truth: Truth, steps: Sequence[Instruction], code: Code, alone: _Runs) -> None:
     """What each of the steps gives by itself; where a program of several fails, each half is tried."""
     try:
         part = apart(truth, steps)
         if part is not None:
-            found.update(_by_step(steps, code.run_part(part)))
+            alone.add(steps, part, code)
     except ArgosyError as error:
         if len(steps) == 1:
             log.info("%s does not run alone: %s", steps[0].source, error)
-            failed[steps[0]] = error.what
+            alone.failed[steps[0]] = error.what
             return
         middle = len(steps) // 2
-        _run_apart(truth, steps[:middle], code, found, failed)
-        _run_apart(truth, steps[middle:], code, found, failed)
-        if failed.keys().isdisjoint(steps):
+        _run_apart(truth, steps[:middle], code, alone)
+        _run_apart(truth, steps[middle:], code, alone)
+        if alone.failed.keys().isdisjoint(steps):
             log.warning("%d instructions side by side end with an error that none has alone: %s", len(steps), error)
 
 
-def _exposed(truth: Truth, steps: Sequence[Instruction], code: Code, failed: _Failed) -> _Found:
-    """What the steps give in code for the whole program, whose outputs they are; why some don't goes to `failed`."""
-    found: _Found = {}
+def _exposed(truth: Truth, steps: Sequence[Instruction], code: Code) -> _Runs:
+    """What the steps give in code for the whole program, whose outputs they are, and why some don't."""
+    together = _Runs()
     for chosen in _portions(truth, steps):
         try:
             part = exposed(truth, chosen)
             if part is not None:
-                found.update(_by_step(chosen, code.run_part(part)))
+                together.add(chosen, part, code)
         except ArgosyError as error:
-            failed.update((step, error.what) for step in chosen)
-    return found
+            together.failed.update((step, error.what) for step in chosen)
+    return together
 
 
 def _by_step(steps: Sequence[Instruction], outputs: Mapping[str, Any]) -> _Found:
     results = iter(outputs.values())
-    return {step: tuple(next(results) for _ in step.types) for step in steps}
+    return {step: tuple(next(results) for _ in step.types) for step in steps} if outputs else {}
 
 
-def _observed(truth: Truth, session: Session, inputs: Mapping[str, Any]) -> _Found:
-    """The results that a run of the session shows, of the steps whose nodes and types they have."""
-    last: dict[str, tuple[Instruction, tuple[Any, ...]]] = {}
+def _observed(truth: Truth, code: Code, session: Session, inputs: Mapping[str, Any], tolerance: Tolerance) -> _Found:
+    """The results that a run of the session shows, of the steps that they are the results of.
 
-    def keep(instruction: Instruction, results: Sequence[Any]) -> None:
+    Passes may make something else of a node, a convolution with the scale of what follows or a product whose zero
+    points are left to that: then ref doesn't get from the passed program what the step gives.
+    """
+    seen, meant = _Ends(), _Ends()
+    session.observe(inputs, seen, number=truth.number)
+    passed = code.piped(truth.module)
+    Interpreter(passed).run([inputs[name] for name in passed.parameter_names], Env({}, truth.number), meant)
+    rule = Agree(precision=tolerance.precision)
+    found: _Found = {}
+    for node, step in {step.source: step for step in truth.steps if step.source}.items():  # what a node ends with
+        types, results = seen.last.get(node, ((), ()))
+        if types != step.types or any(each is None for each in results):
+            continue
+        values = _results(step)
+        expected = {name: truth.values[value] for name, value in values.items()}
+        if not compare(expected, dict(zip(values, meant.last.get(node, ((), ()))[1], strict=False)), rule):
+            found[step] = results
+    return found
+
+
+class _Ends:
+    """An observer that keeps what each node ends with: its types and results."""
+
+    def __init__(self) -> None:
+        self.last: dict[str, tuple[tuple[Type, ...], tuple[Any, ...]]] = {}
+
+    def __call__(self, instruction: Instruction, results: Sequence[Any]) -> None:
         if instruction.source and not isinstance(instruction.op, Constant):
-            last[instruction.source] = instruction, tuple(results)
+            self.last[instruction.source] = instruction.types, tuple(results)
 
-    session.observe(inputs, keep)
-    ends = {step.source: step for step in truth.steps if step.source}  # what a node ends with
-    return {
-        step: last[node][1]
-        for node, step in ends.items()
-        if node in last and last[node][0].types == step.types and all(each is not None for each in last[node][1])
-    }
+
+def _results(step: Instruction) -> dict[str, Value]:
+    """The results of an instruction by the names that reports give them."""
+    return {value.name or f"result {value.index}": value for value in step.results}
 
 
 def _report(
-    truth: Truth, step: Instruction, alone: _Found, together: _Found, observed: set[Instruction], failed: _Failed,
-    tolerance: Tolerance,
-) -> InstructionReport:  # fmt: skip
-    names = [value.name or f"result {value.index}" for value in step.results]
-    expected = dict(zip(names, (truth.values[value] for value in step.results), strict=True))
+    truth: Truth, step: Instruction, alone: _Runs, together: _Runs, observed: set[Instruction], tolerance: Tolerance
+) -> InstructionReport:
+    values = _results(step)
 
     def named(found: _Found) -> dict[str, Any]:
-        return dict(zip(names, found[step], strict=True)) if step in found else {}
+        return dict(zip(values, found[step], strict=True)) if step in found else {}
 
-    by_itself, in_all = named(alone), named(together)
+    by_itself, in_all = named(alone.found), named(together.found)
+    true, true_exact = named(alone.expected), named(alone.exact) or None
+    expected = {name: truth.values[value] for name, value in values.items()}
+    exact = None if truth.exact is None else {name: truth.exact[value] for name, value in values.items()}
     rounding = tolerance_of(step, truth.symbols, tolerance.precision, truth.operands(step))
     return InstructionReport(
         step.source or step.op.name,
         step.op.name,
-        measure(expected, by_itself),
-        tolerance.compare(expected, by_itself) if by_itself else (),
-        measure(expected, in_all),
-        tolerance.compare(expected, in_all) if in_all else (),
+        measure(true, by_itself, true_exact),
+        tolerance.compare(true, by_itself, true_exact) if by_itself else (),
+        measure(expected, in_all, exact),
+        tolerance.compare(expected, in_all, exact) if in_all else (),
         step in observed,
-        failed.get(step, ""),
-        compare(expected, by_itself, rounding) if by_itself else (),
+        alone.failed.get(step) or together.failed.get(step, ""),
+        compare(true, by_itself, rounding, true_exact) if by_itself else (),
     )

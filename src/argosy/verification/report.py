@@ -84,7 +84,7 @@ class InstructionReport:
     `differences` and `mismatches` are those by itself; `accumulated` has what all instructions before it add.
     `observed` says that this is of the artifact's own run, not of code that gives every result. `failed` is why it was
     not run, alone or in the run. `rounding` says where it is further off by itself than rounding explains, by however
-    little.
+    little. `inherent` are mismatches in the run that are the model's own: ref and ref64 are as far apart there.
     """
 
     node: str
@@ -96,6 +96,7 @@ class InstructionReport:
     observed: bool = False
     failed: str = ""
     rounding: tuple[Mismatch, ...] = ()
+    inherent: tuple[Mismatch, ...] = ()
 
     @property
     def passed(self) -> bool:
@@ -167,7 +168,9 @@ def _told_instructions(entries: tuple[InstructionReport, ...]) -> list[str]:
     alone = sum(bool(entry.mismatches) for entry in entries)
     together = sum(bool(entry.accumulated_mismatches) for entry in entries)
     rounded = sum(bool(entry.rounding) for entry in entries)
+    inherent = sum(bool(entry.inherent) for entry in entries)
     counts = f"{alone} differ alone, on true inputs, {together} in the run"
+    counts += f" and {inherent} where ref and ref64 are as far apart" if inherent else ""
     failed = sum(bool(entry.failed) for entry in entries)
     lines = [f"{len(entries)} instructions compared: {counts}; {rounded} are further off alone than rounding explains"]
     lines[0] += f"; {failed} could not be run" if failed else ""

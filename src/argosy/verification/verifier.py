@@ -57,8 +57,8 @@ def verify(
     what is missing is generated, with another seed and in turn other sizes for each of `cases`. `dims` are bound as
     `load_onnx` does; of a Program they choose sizes only. `tolerance` is by default the project's rule for this model,
     in the precision of the variant that runs; one without numbers may say that the model is part of a quantised one.
-    `per_instruction` also compares every instruction with ref, alone and in the run; with `parts`, a folder of
-    `save_parts`, by code and inputs that lie there, so that nothing is compiled. Never raises for a mismatch: see
+    `per_instruction` also compares every instruction with ref, or ref64, alone and in the run; with `parts`, a folder
+    of `save_parts`, by code and inputs that lie there, so that nothing is compiled. Never raises for a mismatch: see
     `Report.passed`.
     """
     if cases < 1:
@@ -74,8 +74,8 @@ def verify(
         _check_same_model(program, artifact, bound=wanted != Dimensions())
     session = Session(artifact, device=device, exact=exact, checked=True)
     reference = make_reference(against, model, program) if isinstance(against, str) else against
-    if per_instruction and not isinstance(reference, RefReference):
-        raise UsageError("instructions are compared with ref only", hint="leave --against out")
+    if per_instruction and not isinstance(reference, (RefReference, WideReference)):
+        raise UsageError("instructions are compared with ref or ref64 only", hint="leave --against out")
     if session.variant == reference.name == "ref":
         log.warning("ref is compared with itself; --against onnxruntime is independent")
     if parts is not None:
@@ -127,7 +127,7 @@ class _Verification:
                 tolerance = replace(
                     self._asked or Tolerance(quantised=self._quantised), precision=precision_of(choice.variant)
                 )
-                found = self._session.run(made.values)
+                found = self._session.observe(made.values, None, number=case)
                 expected = self._reference.answer(made.values, case)
                 if case == 0 and per_instruction:
                     instructions = self._instructions(made.values, choice, tolerance)
@@ -155,14 +155,14 @@ class _Verification:
     def _instructions(
         self, values: Mapping[str, Any], choice: Choice, tolerance: Tolerance
     ) -> tuple[InstructionReport, ...]:
-        """Each instruction compared with ref, in code as that of the variant that runs."""
+        """Each instruction compared with the reference, in code as that of the variant that runs; for the run 0."""
         variant = choice.variant
         if variant is None:
             raise UsageError("instructions of ref would be compared with ref", hint="verify code, of another device")
         device = self._session.device
         code = self._parts.code(variant, self._artifact.model_hash, device) if self._parts else Code.of(variant, device)
         program = load_onnx(self._program, dims=dict(variant.dims))
-        truth = Truth.by_name(program.main, values)
+        truth = Truth.by_name(program.main, values, wide=isinstance(self._reference, WideReference))
         return compare_instructions(truth, code, self._session, values, tolerance)
 
 

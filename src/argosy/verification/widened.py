@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 
@@ -30,7 +30,9 @@ from argosy.ops.matmul import Dot
 from argosy.ops.numpy_scalar import convert
 from argosy.rewrite.rebuild import Rebuild, map_bodies, namer_of
 
-__all__ = ["WideReference", "rounded", "widened"]
+__all__ = ["WideReference", "rounded", "wide_values", "widened"]
+
+K = TypeVar("K")
 
 _WIDE: Final[Mapping[str, DType]] = {
     **dict.fromkeys(("float16", "bfloat16", "float32"), FLOAT64),
@@ -56,14 +58,26 @@ class WideReference:
         return dict(zip(self._names, self._interpreter.run(values, Env({}, case)), strict=True))
 
 
-def rounded(outputs: Mapping[str, Any], types: Mapping[str, Type]) -> dict[str, Any]:
-    """The outputs of a reference in float64, in the types that the program gives."""
-    return {name: _cast(value, types[name]) for name, value in outputs.items()}
+def rounded(values: Mapping[K, Any], types: Mapping[K, Type]) -> dict[K, Any]:
+    """Values in float64, in the types that the program gives them."""
+    return {key: _cast(value, types[key]) for key, value in values.items()}
 
 
 def widened(module: Module) -> Module:
     """The module with its floats in float64."""
     return _Widening(module, namer_of(module)).run()
+
+
+def wide_values(module: Module, arguments: Sequence[Any], env: Env) -> dict[Value, Any]:
+    """What each value of a module is in float64."""
+    walk = _Widening(module, namer_of(module))
+    wide = walk.run()
+    kinds = [parameter.types[0] for parameter in wide.parameters]
+    given = [_cast(argument, kind) for argument, kind in zip(arguments, kinds, strict=True)]
+    found = {parameter.result(): argument for parameter, argument in zip(wide.parameters, given, strict=True)}
+    Interpreter(wide).run(given, env, lambda step, results: found.update(zip(step.results, results, strict=True)))
+    values = [value for step in (*module.parameters, *module.instructions) for value in step.results]
+    return {value: found[walk.value(value)] for value in values if walk.value(value) in found}
 
 
 class _Widening(Rebuild):

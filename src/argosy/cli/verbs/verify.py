@@ -37,7 +37,7 @@ def configure(parser: Parser) -> None:
     parser.add_argument("--artifact", dest="artifact_option", help=argparse.SUPPRESS)
     add_why_option(parser, "why the variant was taken")
     group = add_comparison_options(parser)
-    group.add_argument("--per-instruction", action="store_true", help="also compare the nodes in between with ref")
+    group.add_argument("--per-instruction", action="store_true", help="also compare the nodes in between")
     group.add_argument(
         "--bisect",
         action="store_true",
@@ -143,8 +143,10 @@ def _bisected(
         made.values,
         device=arguments.device,
         exact=arguments.exact,
+        against="ref64" if arguments.against == "ref64" else "ref",
         tolerance=tolerance(arguments),
         model=arguments.file if arguments.against == "onnxruntime" else None,
+        number=case,
     )
 
 
