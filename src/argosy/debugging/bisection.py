@@ -152,7 +152,7 @@ class _Search:
         found: dict[str, Any] = {}
         error = ""
         try:
-            found = code.run(part.program, part.inputs)
+            found = code.run(part)
         except ArgosyError as raised:
             error = str(raised)
         blame = blame_passes(part, code, symptom) if by_passes or error else None
@@ -182,7 +182,7 @@ class _Search:
         return not compare(part.expected, found, rule, part.exact)
 
     def _is_wrong(self, part: Cut, *without: str) -> bool:
-        return self._symptom.shows(lambda: self._code.run(part.program, part.inputs, without=without), part)
+        return self._symptom.shows(lambda: self._code.run(part, without=without), part)
 
     def _passes_wrong(self, part: Cut) -> bool:
         return self._symptom.shows(lambda: evaluated(self._code.piped(part.program.main), part), part)

@@ -111,7 +111,7 @@ def blame_code(part: Cut, code: Code, symptom: Symptom) -> Blame:
     choice = steps[-1] if steps else None
 
     def helps(*without: str, threads: int | None = None) -> bool:
-        return symptom.is_gone(lambda: code.run(part.program, part.inputs, without=without, threads=threads), part)
+        return symptom.is_gone(lambda: code.run(part, without=without, threads=threads), part)
 
     told = f" ({choice.solution}{': ' * bool(choice.config)}{choice.config})" if choice else ""
     if helps("stage:cache"):
@@ -152,7 +152,7 @@ def _wrong_lowered(part: Cut, code: Code, symptom: Symptom) -> Cut | None:
     The last of them is where it shows first.
     """
     truth = Truth.by_name(code.piped(part.program.main), part.inputs, part.number, wide=part.exact is not None)
-    return first_wrong(truth, lambda cut: symptom.shows(lambda: code.run_lowered(cut.program, cut.inputs), cut))
+    return first_wrong(truth, lambda cut: symptom.shows(lambda: code.run_lowered(cut), cut))
 
 
 def _steps(part: Cut, code: Code) -> Sequence[Choice]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -45,24 +45,22 @@ class Code:
         found.compiles = self.compiles
         return found
 
-    def run(
-        self, program: Program, inputs: Mapping[str, Any], *, without: tuple[str, ...] = (), threads: int | None = None
-    ) -> dict[str, Any]:
-        """The outputs of a program, compiled `without` some parts of the compiler."""
+    def run(self, part: Cut, *, without: tuple[str, ...] = (), threads: int | None = None) -> dict[str, Any]:
+        """The outputs of a part on its inputs, compiled `without` some parts of the compiler."""
         options = replace(self.options, without=(*self.options.without, *without))
         self.compiles += 1
-        artifact = compile_program(program, (self.target,), options)
-        return self._session(artifact, threads).run(inputs)
+        artifact = compile_program(part.program, (self.target,), options)
+        return self._session(artifact, threads).observe(part.inputs, None, number=part.number)
 
     def run_part(self, part: Cut) -> dict[str, Any]:
         """The outputs of a part, on its inputs."""
-        return self.run(part.program, part.inputs)
+        return self.run(part)
 
-    def run_lowered(self, program: Program, inputs: Mapping[str, Any]) -> dict[str, Any]:
-        """The outputs of a program that has gone through the passes."""
+    def run_lowered(self, part: Cut) -> dict[str, Any]:
+        """The outputs of a part that has gone through the passes."""
         self.compiles += 1
-        artifact, _ = artifact_of_module(program, self.target, self.options)
-        return self._session(artifact, None).run(inputs)
+        artifact, _ = artifact_of_module(part.program, self.target, self.options)
+        return self._session(artifact, None).observe(part.inputs, None, number=part.number)
 
     def lowered(self, program: Program) -> Lowered:
         """What the target makes of a program that has gone through the passes."""
