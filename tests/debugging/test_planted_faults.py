@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 
 import pytest
 
 import argosy
-from argosy.compiler import load_onnx
+from argosy.compiler import compile_program, load_onnx, resolve_targets
 from argosy.debugging import Bisection, Reduced, bisect, reduce_model
 from argosy.errors import ArgosyError
 from argosy.host_cpu import physical_cores
 from argosy.inputs import make_inputs
-from argosy.options import Dimensions
+from argosy.options import CompileOptions, Dimensions
 from argosy.verification import Report
 from tests.debugging.faults.catalog import FAULTS
 from tests.debugging.faults.fault import Fault
@@ -36,7 +36,7 @@ def bisected(fault: Fault) -> Bisection:
     """What `bisect` says of the fault's model, on the inputs that `verify` takes."""
     model, dims = fault.model().SerializeToString(), Dimensions.of(fault.dims)
     program = load_onnx(model, dims=dims)
-    artifact = argosy.compile(program, targets=fault.targets, precision=fault.options.precision)
+    artifact = compile_program(program, resolve_targets(fault.targets), replace(fault.options, dims=dims))
     inputs = make_inputs(program.inputs, fault.inputs, dims, program=lambda: program).values
     against_others = model if fault.against == "onnxruntime" else None
     return bisect(program, artifact, inputs, device=fault.device, model=against_others)
@@ -65,6 +65,20 @@ def test_there_are_enough() -> None:
     sizes = [len(fault.model().graph.node) for fault in FAULTS]
     assert min(sizes) >= 8
     assert max(sizes) <= 30
+
+
+def test_instructions_of_a_program_that_is_bound_wrongly_are_no_answer(caplog: pytest.LogCaptureFixture) -> None:
+    """They are compared with what ref says of the bound program: that this is another one is told."""
+    fault = next(fault for fault in FAULTS if fault.name == "bind_dims")
+    for planting, told in ((nullcontext(), False), (planted(fault), True)):
+        with planting:
+            report = argosy.verify(
+                fault.model().SerializeToString(), targets=fault.targets, dims=fault.dims, inputs=fault.inputs,
+                options=CompileOptions(dims=Dimensions.of(fault.dims)), per_instruction=True,
+            )  # fmt: skip
+        assert report.passed is not told
+        assert all(entry.passed for entry in report.instructions)
+        assert ("with its dims bound, the program gives other results by ref" in caplog.text) is told
 
 
 @every_fault

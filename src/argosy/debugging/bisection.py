@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from argosy.artifact.artifact import Artifact
 from argosy.comparison import compare, is_quantised
-from argosy.compiler import load_onnx
+from argosy.debugging.binding import bound_by, first_misbound
 from argosy.debugging.blame import Blame, blame_code, blame_passes, evaluated
 from argosy.debugging.imported import first_misread
 from argosy.debugging.search import first_wrong
@@ -118,16 +118,25 @@ def bisect(
             hint="name a device, or give the ONNX model to compare ref with ONNX Runtime",
         )
     allowed = replace(tolerance or Tolerance(quantised=is_quantised(program)), precision=precision_of(record))
-    bound = load_onnx(program, dims=dict(record.dims)) if record is not None and record.dims else program
-    truth = Truth.by_name(bound.main, inputs, number, wide=against == "ref64")
+    truth = Truth.by_name(program.main, inputs, number, wide=against == "ref64")
     misread = None if model is None else first_misread(model, truth, inputs, allowed)
     if misread is not None:
         nodes, ops = (misread.blame.where,), (misread.instruction.op.name,)
         return Bisection(session.variant, nodes, ops, misread.differences, blame=misread.blame)
     symptom = symptom_of(lambda: session.observe(inputs, None, number=number), truth.whole, allowed)
     if record is None or not symptom.kind:
-        return Bisection(session.variant)
-    return _Search(Code.of(record, device), symptom).run(session.variant, truth)
+        return Bisection(choice.words)
+    code = Code.of(record, device)
+    if record.dims:
+        plain = Truth.by_name(program.main, inputs, number) if truth.is_wide else truth
+        misbound = first_misbound(plain, code, record.dims, symptom)
+        if misbound is not None:
+            part, blame = misbound
+            differences = measure(part.expected, evaluated(bound_by(code, part.program.main, record.dims), part))
+            return Bisection(choice.words, part.nodes, part.ops, differences, blame=blame)
+        bound = bound_by(code, program.main, record.dims)
+        truth = Truth.by_name(bound, inputs, number, wide=truth.is_wide)
+    return _Search(code, symptom).run(choice.words, truth)
 
 
 class _Search:
@@ -159,7 +168,6 @@ class _Search:
         blame = blame or blame_code(part, code, symptom)
         without = (*code.options.without, *blame.without) if blame.without else ()
         cured = bool(without) and not self._is_wrong(whole, *blame.without)
-        ops = tuple(step.op.name for step in part.instructions)
         differences = measure(part.expected, found, part.exact)
         rounding = not by_passes and bool(found) and self._rounds(part, found)
         following = None
@@ -169,12 +177,12 @@ class _Search:
             following = _Search(code, symptom.alone).run(variant, truth)
         compiles = following.compiles if following else code.compiles
         return Bisection(
-            variant, part.nodes, ops, differences, error, blame, without, cured, compiles, following, rounding
+            variant, part.nodes, part.ops, differences, error, blame, without, cured, compiles, following, rounding
         )
 
     def _rounds(self, part: Cut, found: Mapping[str, Any]) -> bool:
         """Whether a part of one instruction is no further off than rounding explains."""
-        truth = Truth.by_name(part.program.main, part.inputs)
+        truth = Truth.by_name(part.program.main, part.inputs, part.number)
         if len(truth.steps) != 1:
             return False
         (step,) = truth.steps
@@ -197,8 +205,7 @@ class _Search:
         blame = Blame(
             "model", "rounding", ", ".join(part.nodes), "ref, in the types of the model, is as far from float64"
         )
-        ops = tuple(step.op.name for step in part.instructions)
-        return Bisection(variant, part.nodes, ops, differences, blame=blame, compiles=self._code.compiles)
+        return Bisection(variant, part.nodes, part.ops, differences, blame=blame, compiles=self._code.compiles)
 
     def _deeper(self, part: Cut, is_wrong: Callable[[Cut], bool]) -> Cut:
         """The part of a body, where the wrong node is a conditional or a loop and its body is wrong by itself."""

@@ -101,6 +101,11 @@ class Cut:
     exact: Mapping[str, Any] | None = None
 
     @property
+    def ops(self) -> tuple[str, ...]:
+        """The ops of its instructions, by name."""
+        return tuple(step.op.name for step in self.instructions)
+
+    @property
     def nodes(self) -> tuple[str, ...]:
         """The nodes of the model in it, by name."""
         return tuple(dict.fromkeys(step.source for step in self.instructions if step.source))

@@ -163,7 +163,14 @@ class _Verification:
         code = self._parts.code(variant, self._artifact.model_hash, device) if self._parts else Code.of(variant, device)
         program = load_onnx(self._program, dims=dict(variant.dims))
         truth = Truth.by_name(program.main, values, wide=isinstance(self._reference, WideReference))
+        if variant.dims and not self._binds(truth, values, tolerance):
+            log.warning("with its dims bound, the program gives other results by ref: --bisect tells where")
         return compare_instructions(truth, code, self._session, values, tolerance)
+
+    def _binds(self, bound: Truth, values: Mapping[str, Any], tolerance: Tolerance) -> bool:
+        """Whether a program whose dims are bound gives what the program for every size does."""
+        general = Truth.by_name(self._program.main, values, wide=bound.is_wide).whole
+        return not tolerance.compare(general.expected, bound.whole.expected, general.exact)
 
 
 def _told(value: Any) -> str:

@@ -39,7 +39,7 @@ class Fault:
     targets: tuple[str, ...] = ("cpu",)
     device: str | None = None
     against: str = "ref"
-    dims: Mapping[str, int | str] = field(default_factory=lambda: {"N": "3..9"})
+    dims: Mapping[str, int | str | tuple[int, ...]] = field(default_factory=lambda: {"N": "3..9"})
     inputs: InputRequest = field(default_factory=InputRequest)
     options: CompileOptions = field(default_factory=CompileOptions)
     raises: bool = False

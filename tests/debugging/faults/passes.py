@@ -28,6 +28,7 @@ from argosy.passes import (
     lower_precision,
     lower_quantize,
 )
+from argosy.passes.bind_dims import BindDims
 from argosy.passes.split_ranks import SplitRanks
 from argosy.rewrite.rebuild import transform
 from tests.debugging.faults.fault import Fault, ranges, replaced
@@ -225,6 +226,26 @@ def other_branch(old: Any) -> Any:
     return run
 
 
+def differences(net: Network, x: str) -> str:
+    return net.op("Neg", net.op("Sub", net.op("Exp", x), net.op("Sin", x), name="guilty"))
+
+
+def turned_differences(old: Any) -> Any:
+    """What is subtracted from what is exchanged where dims are bound."""
+
+    def change(build: Any, instruction: Any) -> Any:
+        primitive = getattr(getattr(instruction.op, "formula", None), "primitive", "")
+        left, right = (*instruction.operands, None, None)[:2]
+        if primitive != "sub" or left.type != right.type or not left.dtype.is_float:
+            return None
+        return build.add_all(instruction.op, right, left)
+
+    def run(self: Any, module: Any, context: Any) -> Any:
+        return transform(old(self, module, context), lambda: change, context.namer)
+
+    return run
+
+
 FAULTS: Final = (
     Fault("fold_constants", "wrong precision", "pass:fold_constants", ("guilty",), lambda: perceptron(roots),
           lambda: replaced(fold_constants, "_evaluate", coarse)),
@@ -251,4 +272,6 @@ FAULTS: Final = (
           inputs=ranges(k=(0, 255))),
     Fault("split_ranks", "wrong branch", "pass:split_ranks", ("either", "guilty"), lambda: perceptron(branched, 24, 1),
           lambda: replaced(SplitRanks, "run", other_branch), dims={}),
+    Fault("bind_dims", "wrong for single sizes", "pass:bind_dims", ("guilty",), lambda: perceptron(differences),
+          lambda: replaced(BindDims, "run", turned_differences), dims={"N": (4, 7)}),
 )  # fmt: skip
