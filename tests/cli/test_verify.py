@@ -99,6 +99,13 @@ def test_another_model_is_refused(call: Call, artifact: Path, tmp_path: Path) ->
     assert "another model" in answer.err
 
 
+def test_perf_of_what_is_emulated_says_nothing_of_a_device(call: Call, model: Path) -> None:
+    told = call("perf", model, "--arch", "gfx942", "--device", "emulated:gfx942", "--dim", "N=2", "-n", "1").out
+    assert "emulated: times are those of the emulator, and say nothing of a device" in told.splitlines()
+    assert not any(unit in told for unit in ("GFLOP", "GB/s", "roofline"))
+    assert max(map(len, told.splitlines())) <= 100
+
+
 def test_perf_reports_runs_ops_and_instructions(call: Call, model: Path, tmp_path: Path) -> None:
     answer = call("perf", model, "--arch", "ref", "--dim", "N=4", "-n", "5")
     assert answer.code == 0
@@ -122,6 +129,10 @@ def test_perf_reports_runs_ops_and_instructions(call: Call, model: Path, tmp_pat
     rows = list(csv.DictReader(io.StringIO(out.read_text())))
     assert [row["op"] for row in rows][::2] == ["dot", "softmax"]
     assert call("perf", model, "--csv", "--json").code == 2
+    for words in (("-o", tmp_path / "none" / "x.csv"), ("--trace", tmp_path / "none" / "x.json")):
+        answer = call("perf", model, "--arch", "no arch", *words)
+        assert answer.code == 7, "before anything else is looked at"
+        assert "its folder is not there" in answer.err
     assert call("perf", model, "-n", "0").code == 2
 
 

@@ -109,5 +109,7 @@ def test_nodes_without_an_instruction_are_counted_and_long_names_cut(call: Call,
     shown = lines[2].split()[0]
     assert shown.startswith("…/")
     assert name.endswith(shown[1:])
-    assert shown in lines[3], "where others name it, too"
+    assert shown[:20] in lines[3], "where others name it, too"
+    assert max(map(len, lines)) == 100
+    assert lines[3].endswith("…"), "--node and --json tell the rest"
     assert name in call("why", path, "--node", shown[2:], "--arch", "x86-64-v3").out

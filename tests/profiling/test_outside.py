@@ -49,7 +49,7 @@ def test_copies_and_host_steps_on_a_device(fake: Fake) -> None:
     assert found.copied_in == 400 + 400, "the input, and what the host computes"
     assert found.copied_out == 2 * 400 + 2 * 400, "the operands of the host, and both results"
     assert "1 host steps" in str(report)
-    assert "copied in 0.8 KiB, out 1.6 KiB" in str(report)
+    assert "copied in 800 B, out 1.6 KiB" in str(report)
     assert report.to_json()["outside"]["copied_out"] == 1600
 
 

@@ -181,6 +181,8 @@ def test_selection_tells_every_reason(tmp_path: Path) -> None:
     assert argosy.Session(artifact, native_code=False).variant == "ref"
     with pytest.raises(DeviceError, match="no variant runs here"):
         argosy.Session(artifact, device="cuda:0")
+    with pytest.raises(DeviceError, match="compile for what is emulated: --arch gfx942"):
+        argosy.Session(artifact, device="emulated:gfx942")
     with pytest.raises(DeviceError, match="no device 'tpu:0'"):
         argosy.Session(artifact, device="tpu:0")
 

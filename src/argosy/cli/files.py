@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from argosy.cli.console import Console
-from argosy.errors import UsageError
+from argosy.errors import EnvironmentError_, UsageError
 
-__all__ = ["check_npz", "emit", "write_text"]
+__all__ = ["check_folders", "check_npz", "emit", "write_text"]
 
 
 def emit(text: str, output: str | None, console: Console) -> None:
@@ -25,6 +25,13 @@ def write_text(path: str, text: str) -> None:
 
     with atomic_file(path) as file:
         file.write(text.encode())
+
+
+def check_folders(*paths: str | None) -> None:
+    """Raise EnvironmentError_, before anything is computed, where the folder of one of these files is not there."""
+    for path in paths:
+        if path is not None and not Path(path).parent.is_dir():
+            raise EnvironmentError_("can't write the file: its folder is not there", where=path, hint="make it first")
 
 
 def check_npz(path: str | None) -> None:

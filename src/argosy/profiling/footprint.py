@@ -30,13 +30,20 @@ class Footprint:
     host_steps: int | None = None
     copies: int | None = None
 
-    def __str__(self) -> str:
-        parts = [f"weights {size_words(self.weights)}"]
-        if self.arena is not None and self.live is not None:
-            parts.append(f"arena {size_words(self.arena)}, {size_words(self.live)} of it live at once")
-        if self.kernels is not None:
-            parts.append(f"{self.kernels} kernels, {self.host_steps} host steps, {self.copies} copies")
-        return "  ".join(parts)
+    @property
+    def memory(self) -> str:
+        """Bytes, for people."""
+        told = f"weights {size_words(self.weights)}"
+        if self.arena is None or self.live is None:
+            return told
+        return f"{told}  arena {size_words(self.arena)}, {size_words(self.live)} of it live at once"
+
+    @property
+    def steps(self) -> str:
+        """What the plan does, for people; empty where there is none."""
+        if self.kernels is None:
+            return ""
+        return f"{self.kernels} kernels, {self.host_steps} host steps, {self.copies} copies"
 
 
 def footprint(artifact: Artifact, variant: VariantRecord | None, sizes: Mapping[str, int]) -> Footprint:
@@ -80,4 +87,6 @@ def _arena(plan: PlanRecord, where: str, sizes: Mapping[str, int]) -> tuple[int 
 
 def size_words(count: int) -> str:
     """A number of bytes for people."""
+    if count < 2**10:
+        return f"{count} B"
     return f"{count / 2**20:.1f} MiB" if count >= 2**20 else f"{count / 2**10:.1f} KiB"

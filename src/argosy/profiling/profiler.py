@@ -131,6 +131,7 @@ def perf(
         outside=outside,
         ranges=library.name if library else "",
         compared=beside,
+        emulated=emulated,
         spans=_spans(watched, sizes),
     )
 

@@ -14,12 +14,13 @@ from argosy.profiling.footprint import Footprint, size_words
 from argosy.profiling.instructions import InstructionTime, OpTime, ShapeTime
 from argosy.profiling.outside import Outside
 from argosy.profiling.spans import Span, trace
+from argosy.profiling.tables import instruction_table, op_table, shape_table
 from argosy.profiling.times import Times
 
 __all__ = ["Report"]
 
 _SLOWEST: Final = 20
-"""Instructions that the text lists; JSON and CSV have all."""
+"""Ops and instructions that the text lists; JSON has all."""
 _SHAPES: Final = 10
 """Ops with a shape that the text lists; JSON has all."""
 
@@ -56,6 +57,8 @@ class Report:
     """The library by which profilers saw its runs, which went step by step then; empty without ranges."""
     compared: tuple[Compared, ...] = ()
     """What was measured in turn with `times`."""
+    emulated: bool = False
+    """Whether a GPU was emulated, so that times say nothing of it; the text leaves out what is counted by them."""
     spans: tuple[Span, ...] = ()
     """Every execution in the observed runs, in order; `to_json` leaves them out, `to_trace` has them."""
 
@@ -117,17 +120,18 @@ class Report:
 
     def _beside(self) -> list[str]:
         """What the device took, and what is outside of kernels."""
-        parts = [f"launches {_ms(self.device_seconds)} as one graph, on the device"] if self.device_seconds else []
-        parts += [self.outside.line(self.times.median)] if self.outside is not None else []
-        return [f"  {'  '.join(parts)}"] if parts else []
+        lines = [f"  launches {_ms(self.device_seconds)} as one graph, on the device"] if self.device_seconds else []
+        return [*lines, *([f"  {self.outside.line(self.times.median)}"] if self.outside is not None else [])]
 
-    def _peak(self) -> str:
-        return "" if self.peak_memory is None else f"  process at most {size_words(self.peak_memory)}"
+    def _memory(self) -> str:
+        peak = "" if self.peak_memory is None else f"  process at most {size_words(self.peak_memory)}"
+        return f"  {self.footprint.memory}{peak}"
 
     def _work(self) -> list[str]:
-        if self.operations is None or self.gflops is None:
+        if self.operations is None or self.gflops is None or self.emulated:
             return []
-        line = f"  {self.operations / 1e9:.3g} GFLOP in products and convolutions  {self.gflops:.1f} GFLOP/s"
+        scale, unit = (1e9, "GFLOP") if self.operations >= 1e8 else (1e6, "MFLOP")
+        line = f"  {self.operations / scale:.3g} {unit} in products and convolutions  {self.gflops:.3g} GFLOP/s"
         if self.least is not None and self.peak_share is not None:
             line += f"  {self.peak_share:.1%} of the peak of {self.least[1]}"
         return [line]
@@ -143,38 +147,28 @@ class Report:
         return lines
 
     def __str__(self) -> str:
-        times = self.times
+        times, rated = self.times, not self.emulated
         lines = [f"variant {self.variant}"]
         lines += [f"  input {name}: {told}" for name, told in self.inputs.items()]
+        lines += ["emulated: times are those of the emulator, and say nothing of a device"] * self.emulated
         lines += [
             f"end to end, {times.count} runs after {self.warmup + 1} to warm up (the first took {_ms(self.first)})",
             *([f"  step by step, with ranges of {self.ranges}"] if self.ranges else []),
             "  " + "  ".join(f"{name} {_ms(value)}" for name, value in times.columns()),
             f"  quartiles {times.spread:.1%} of the median apart  throughput {times.throughput:.1f} runs/s",
-            f"  {self.footprint}{self._peak()}",
+            self._memory(),
+            *([f"  {self.footprint.steps}"] if self.footprint.steps else []),
             *self._beside(),
             *self._work(),
             *self._compared(),
             "by op, what the run is longer by for each launch, by the device's clock"
             if self.device_seconds is not None
-            else f"by op, median of {self.observed} observed runs",
-        ]
-        lines += [
-            f"  {entry.share:6.1%}  {_ms(entry.seconds):>11}  {entry.count:5} x {entry.op}{entry.rates_text}"
-            for entry in self.ops
-        ]
-        lines.append("by op and shape, slowest first")
-        lines += [
-            f"  {entry.share:6.1%}  {_ms(entry.seconds):>11}  {entry.count:5} x {entry.op}"
-            f"  ({entry.operands}) -> {entry.type}{entry.rates_text}"
-            for entry in self.shapes[:_SHAPES]
-        ]
-        slowest = sorted(self.instructions, key=lambda entry: -entry.seconds)[:_SLOWEST]
-        more = len(self.instructions) - len(slowest)
-        lines.append(f"by instruction, slowest first{f' ({more} more in --json and --csv)' if more else ''}")
-        lines += [
-            f"  {entry.share:6.1%}  {_ms(entry.seconds):>11}  {entry.op}  {entry.node}  {entry.type}{entry.rates_text}"
-            for entry in slowest
+            else f"by op, medians of {self.observed} observed runs",
+            *op_table(self.ops, _SLOWEST, rated=rated),
+            "by op and shape, slowest first",
+            *shape_table(self.shapes, _SHAPES, rated=rated),
+            "by instruction, slowest first",
+            *instruction_table(self.instructions, _SLOWEST, rated=rated),
         ]
         return "\n".join([*lines, self._sum()])
 
@@ -189,4 +183,4 @@ class Report:
 
 
 def _ms(seconds: float) -> str:
-    return f"{seconds * 1e3:.3f} ms"
+    return f"{seconds * 1e3:.{1 if seconds >= 0.1 else 3}f} ms"

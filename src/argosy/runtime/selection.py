@@ -124,9 +124,16 @@ def select(
         raise DeviceError(
             f"no variant runs here:\n{selection}",
             where=where,
-            hint="compile for this machine: argosy doctor says what it is",
+            hint=_hint(device or ""),
         )
     return selection
+
+
+def _hint(device: str) -> str:
+    kind, _, arch = device.partition(":")
+    if kind == EMULATED and arch:
+        return f"compile for what is emulated: --arch {arch}"
+    return "compile for this machine: argosy doctor says what it is"
 
 
 def _rank(choice: Choice) -> tuple[int, int, int]:

@@ -21,6 +21,7 @@ from argosy.cli.describe import (
     variant_rows,
 )
 from argosy.cli.fan_out import PATTERN, failed_json, fleet_json, fleet_rows, nodes, paths, tell_failed
+from argosy.cli.files import check_folders
 from argosy.cli.options.common import add_output_option
 from argosy.cli.options.compile import add_compile_options, compile_options, targets
 from argosy.cli.options.model import add_model_options
@@ -100,6 +101,7 @@ def compile_model(arguments: argparse.Namespace, console: Console) -> int:
     _check_specialised(options, chosen)
     if arguments.separate:
         return _separately(arguments, machines, chosen, options, console)
+    check_folders(output)
     program = program_of(arguments.file, arguments, console)
     with progress(console, f"compiling {arguments.file}"):
         compiled, failures = compile_what_can_be(program, chosen, options, weights=arguments.weights)

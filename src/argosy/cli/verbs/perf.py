@@ -6,7 +6,7 @@ import argparse
 import json
 
 from argosy.cli.console import Console
-from argosy.cli.files import emit
+from argosy.cli.files import check_folders, emit
 from argosy.cli.options.common import add_output_option, add_why_option
 from argosy.cli.options.compile import add_compile_options
 from argosy.cli.options.device import add_device_options, open_session
@@ -70,6 +70,7 @@ def measure(arguments: argparse.Namespace, console: Console) -> int:
 
     if arguments.csv and arguments.json:
         raise UsageError("--csv contradicts --json")
+    check_folders(arguments.output, arguments.trace)
     session = open_session(artifact_of(arguments.file, arguments, console), arguments)
     with progress(console, f"measuring {arguments.file} on {session.variant}"):
         report = perf(

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from argosy.cli.console import Console, table
-from argosy.cli.files import check_npz
+from argosy.cli.files import check_folders, check_npz
 from argosy.cli.options.common import add_output_option, add_why_option
 from argosy.cli.options.compile import add_compile_options
 from argosy.cli.options.device import add_device_options, open_session
@@ -53,6 +53,7 @@ def run_model(arguments: argparse.Namespace, console: Console) -> int:
     from argosy.inputs import make_inputs, write_npz
 
     check_npz(arguments.output)
+    check_folders(arguments.output)
     artifact = artifact_of(arguments.file, arguments, console)
     session = open_session(artifact, arguments)
     held = None if artifact.is_slim else artifact.program

@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from argosy.cli.console import Console, Painter, table
-from argosy.cli.files import emit
+from argosy.cli.files import check_folders, emit
 from argosy.cli.options.common import add_output_option
 from argosy.cli.options.compile import add_compile_options, compile_options, targets
 from argosy.cli.options.model import add_model_options, dimensions
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from argosy.ir.program import Program
 
 __all__ = ["tell_why"]
+
+_ROOM: Final = 98
+"""Characters of a line of the table; --node and --json tell the rest."""
 
 
 def configure(parser: Parser) -> None:
@@ -67,6 +70,7 @@ def tell_why(arguments: argparse.Namespace, console: Console) -> int:
 
     from argosy.explaining import explain
 
+    check_folders(arguments.output)
     kind = kind_of(arguments.file)
     program, codes = _in_artifact(arguments) if kind == "artifact" else _to_compile(arguments, console)
     model = arguments.file if kind == "model" else program
@@ -107,7 +111,8 @@ def _all(found: Explanation, paint: Painter) -> Iterator[str]:
     for place, arch in enumerate(found.nodes[0].archs if found.nodes else ()):
         yield paint(f"on {arch.words}" + (f" ({arch.note})" if arch.note else ""), "bold")
         rows = [(short_name(node.name), node.op, node.archs[place].summary) for node in found.nodes if node.imported]
-        yield from (f"  {line}" for line in table(rows, header=("node", "op", "became")))
+        for line in table(rows, header=("node", "op", "became")):
+            yield f"  {line if len(line) <= _ROOM else f'{line[: _ROOM - 1]}…'}"
     without = Counter(node.op or "unknown" for node in found.nodes if not node.imported)
     if without:
         told = ", ".join(f"{count} {op}" for op, count in without.most_common())
