@@ -22,7 +22,7 @@ import argosy
 from argosy.compiler import resolve_targets
 from argosy.debugging import Reduced, reduce_model
 from argosy.debugging.reduction.checks import Verification, _outcome
-from argosy.debugging.reduction.child import in_child
+from argosy.debugging.reduction.child import Child
 from argosy.debugging.reduction.outcome import Outcome
 from argosy.errors import ArgosyError, CompileError, DeviceError, UsageError
 from argosy.ir.module import Module
@@ -199,9 +199,10 @@ MirrorTarget.pipeline = lambda self, options: ({act}, real(self, options))[1]
 def test_a_child_tells_what_a_verification_finds(*, fresh: bool) -> None:
     """A fork, or where that is not possible a new interpreter, which gets everything through a pipe."""
     right = partial(_outcome, sought("ref"), failing().model().SerializeToString(), {"x": array(2, 8)})
-    assert in_child(right, 100, fresh=fresh) == Outcome("agrees")
-    with pytest.raises(DeviceError, match="no device 'abacus'"):
-        in_child(partial(_outcome, sought("abacus"), *right.args[1:]), 100, fresh=fresh)
+    with Child(100, fresh=fresh) as child:
+        assert child.run(right) == Outcome("agrees")
+        with pytest.raises(DeviceError, match="no device 'abacus'"):
+            child.run(partial(_outcome, sought("abacus"), *right.args[1:]))
 
 
 def sought(device: str) -> Verification:

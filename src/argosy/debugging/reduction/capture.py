@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import onnx
 
 from argosy.debugging.reduction.case import Case
+from argosy.debugging.reduction.messages import value_message
 from argosy.frontends.onnx import load
-from argosy.ir.interpreter import Interpreter
 from argosy.ir.module import Constant, Instruction, Module, Value
-from argosy.ir.op import Env
-from argosy.ir.types import TensorType, Type
+from argosy.ir.types import TensorType
+from argosy.verification.cutting import Truth
 
-__all__ = ["Captured", "capture"]
+__all__ = ["Capture", "Captured", "capture"]
 
 _SHORT: Final = 64
 """Elements of a shape or list of axes; more are data."""
@@ -23,28 +23,31 @@ _SHORT: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class Captured:
-    """A value, its type, and whether it is fixed: the same for all inputs of these shapes.
+    """A value, its name and type, and whether it is fixed: the same for all inputs of these shapes.
 
     A part of the model gets a fixed value as an initializer, for nodes that need to know it early.
     """
 
     value: Any
-    kind: Type
+    entry: onnx.ValueInfoProto
     fixed: bool
 
 
-def capture(case: Case, names: Iterable[str]) -> dict[str, Captured]:
+Capture: TypeAlias = Callable[[Case, Sequence[str]], Mapping[str, Captured]]
+
+
+def capture(case: Case, names: Sequence[str]) -> dict[str, Captured]:
     """The values called `names`, as the reference computes them. Raises what reading or evaluating the model raises."""
     model = onnx.ModelProto()
     model.CopyFrom(case.model)
     model.graph.ClearField("output")
     model.graph.output.extend(onnx.ValueInfoProto(name=name) for name in names)
-    program = load(model)
-    values = Interpreter(program.main).run([case.inputs[name] for name in program.inputs], Env({}, 0))
-    constant = _constants(program.main)
+    main = load(model).main
+    values = Truth.by_name(main, case.inputs).results
+    constant = _constants(main)
     return {
-        name: Captured(value, result.type, _is_fixed(result, constant))
-        for name, result, value in zip(program.main.result_names, program.main.results, values, strict=True)
+        name: Captured(values[name], value_message(name, result.type), _is_fixed(result, constant))
+        for name, result in zip(main.result_names, main.results, strict=True)
     }
 
 

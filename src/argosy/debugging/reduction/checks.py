@@ -1,4 +1,4 @@
-"""What decides whether a case still fails: a verification, in this process or a child, or a command of the user."""
+"""What decides whether a case still fails: a verification in a process beside this one, or a command of the user."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from argosy.compiler import compile_program
 from argosy.debugging.reduction.case import Case
-from argosy.debugging.reduction.child import in_child
+from argosy.debugging.reduction.child import Child, EndedError
+from argosy.debugging.reduction.nodes import nodes_of
 from argosy.debugging.reduction.outcome import Outcome
 from argosy.errors import ArgosyError, EnvironmentError_, UsageError
 from argosy.frontends.onnx import ImportOptions, load
@@ -87,18 +88,28 @@ class Verification:
             return Outcome.of_error(error, names)
         return Outcome.of_report(report)
 
-    def outcome_in_child(self, model: onnx.ModelProto, inputs: Mapping[str, Any], seconds: float) -> Outcome:
-        """Verify in a process of its own, which may crash or hang."""
-        drives = any(target.name == "gpu" for target in self.targets) and not (self.device or "").startswith("emulated")
-        return in_child(partial(_outcome, self, model.SerializeToString(), dict(inputs)), seconds, fresh=drives)
+    @property
+    def drives(self) -> bool:
+        """Whether this takes a driver."""
+        return any(target.name == "gpu" for target in self.targets) and not (self.device or "").startswith("emulated")
 
-    def fails_like(self, first: Outcome, seconds: float) -> Check:
-        """The check that looks for the same failure: in children where it is one that no process survives."""
+    def outcome_in(self, child: Child, model: onnx.ModelProto, inputs: Mapping[str, Any]) -> Outcome:
+        """Verify in a process beside this one, which may crash or hang."""
+        try:
+            outcome = child.run(partial(_outcome, self, model.SerializeToString(), dict(inputs)))
+        except EndedError as ended:
+            return ended.outcome
+        if outcome.spoils:
+            child.end()
+        return outcome
+
+    def fails_like(self, first: Outcome, child: Child) -> Check:
+        """The check that looks for the same failure: each in a new process where it is one that no process survives."""
 
         def check(model: onnx.ModelProto, inputs: Mapping[str, Any]) -> bool:
             if first.spoils:
-                return self.outcome_in_child(model, inputs, seconds).is_like(first)
-            return self.outcome(model, inputs).is_like(first)
+                child.end()
+            return self.outcome_in(child, model, inputs).is_like(first)
 
         return check
 
@@ -115,7 +126,7 @@ def _symbols(model: onnx.ModelProto) -> set[str]:
 
 def _names(model: onnx.ModelProto) -> Collection[str]:
     graph = model.graph
-    nodes = [name for node in graph.node for name in (node.name, *node.input, *node.output)]
+    nodes = [name for node in nodes_of(graph) for name in (node.name, *node.input, *node.output)]
     values = [entry.name for entry in (*graph.input, *graph.output, *graph.initializer)]
     return {name for name in (*nodes, *values) if name}
 
@@ -193,7 +204,12 @@ class Counted:
             if self.spent >= self._most:
                 self.exhausted = True
                 return False
-            log.info("check %d of %d at most: %d nodes", self.spent + 1, self._most, len(case.model.graph.node))
+            log.info(
+                "check %d of %d at most: %d nodes",
+                self.spent + 1,
+                self._most,
+                sum(1 for _ in nodes_of(case.model.graph)),
+            )
             with _silence():
                 try:
                     self._answers[key] = self._check(case.model, case.inputs)

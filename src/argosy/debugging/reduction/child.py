@@ -4,60 +4,118 @@ from __future__ import annotations
 
 import contextlib
 import faulthandler
+import logging
 import multiprocessing
 import os
+import pickle
 import signal
 import threading
 from collections.abc import Callable
-from multiprocessing.connection import Connection
-from typing import Any
+from multiprocessing.connection import Connection, wait
+from types import TracebackType
+from typing import Any, Self, TypeVar
 
 from argosy.debugging.reduction.outcome import Outcome
 
-__all__ = ["in_child"]
+__all__ = ["Child", "EndedError"]
+
+T = TypeVar("T")
 
 
-def in_child(work: Callable[[], Outcome], seconds: float, *, fresh: bool) -> Outcome:
-    """The outcome of `work`, or that its process crashed or hung. Raises what it raises.
+class EndedError(Exception):
+    """A child crashed, or was ended as it took too long: `outcome` says which."""
 
-    The child is a fork of this process, unless it has to be `fresh`, as drivers of GPUs don't survive a fork.
+    def __init__(self, outcome: Outcome) -> None:
+        super().__init__(outcome.told)
+        self.outcome = outcome
+
+
+class Child:
+    """A process that works on one thing after another, and makes place for the next one where it crashes or hangs.
+
+    It is a fork of this process, unless it has to be `fresh`, as drivers of GPUs don't survive a fork. Each piece of
+    work may take `seconds`; it goes there and its answer comes back pickled.
     """
-    forks = "fork" in multiprocessing.get_all_start_methods() and not fresh
-    context: Any = multiprocessing.get_context("fork" if forks else "spawn")
-    ours, theirs = context.Pipe(duplex=False)
-    process = context.Process(target=_work, args=(theirs, work), daemon=False)
-    process.start()
-    theirs.close()
-    try:
-        if not ours.poll(seconds):
-            return Outcome("hang", f"it takes over {seconds:g} seconds", spoils=True)
+
+    def __init__(self, seconds: float, *, fresh: bool = False) -> None:
+        forks = "fork" in multiprocessing.get_all_start_methods() and not fresh
+        self._context: Any = multiprocessing.get_context("fork" if forks else "spawn")
+        self._seconds = seconds
+        self._process: Any = None
+        self._connection: Any = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.end()
+
+    def run(self, work: Callable[[], T]) -> T:
+        """What `work` gives, or raises. Raises EndedError where it crashes or hangs."""
+        if self._process is None:
+            self._start()
         try:
-            answer = ours.recv()
-        except EOFError:
-            process.join()
-            return _crash(process.exitcode)
-    finally:
-        _end(process)
-        ours.close()
-    if isinstance(answer, Exception):
-        raise answer
-    found: Outcome = answer
-    return found
+            self._connection.send(work)
+            if not wait([self._connection, self._process.sentinel], self._seconds):
+                self.end()
+                raise EndedError(Outcome("hang", f"it takes over {self._seconds:g} seconds", spoils=True))
+            answer = self._connection.recv() if self._connection.poll() else None
+        except (EOFError, ConnectionError):
+            answer = None
+        if answer is None:
+            self._process.join()
+            code = self._process.exitcode
+            self.end()
+            raise EndedError(_crash(code))
+        (found,) = answer
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    def end(self) -> None:
+        """End the process, with all that it has started; the next work gets a new one."""
+        if self._process is None:
+            return
+        _end_group(self._process.pid)
+        self._process.kill()
+        self._process.join()
+        self._connection.close()
+        self._process = self._connection = None
+
+    def _start(self) -> None:
+        self._connection, theirs = self._context.Pipe()
+        self._process = self._context.Process(target=_serve, args=(theirs,), daemon=False)
+        self._process.start()
+        theirs.close()
 
 
-def _work(connection: Connection, work: Callable[[], Outcome]) -> None:
+def _serve(connection: Connection) -> None:
     if hasattr(os, "setsid"):
         os.setsid()  # so that its own children end with it
     threading.Thread(target=_end_with_parent, daemon=True).start()
     faulthandler.disable()
+    logging.disable(logging.CRITICAL)  # what is said of models that nobody wrote
     silent = os.open(os.devnull, os.O_WRONLY)
     for stream in (1, 2):
         os.dup2(silent, stream)
+    while True:
+        work = connection.recv()
+        try:
+            answer = work()
+        except Exception as error:  # noqa: BLE001 - the parent raises it
+            answer = _carried(error)
+        connection.send((answer,))
+
+
+def _carried(error: Exception) -> Exception:
+    """The error, or where it can't go through a pipe another one that says the same."""
     try:
-        answer: Outcome | Exception = work()
-    except Exception as error:  # noqa: BLE001 - the parent raises it
-        answer = error
-    connection.send(answer)
+        pickle.loads(pickle.dumps(error))  # noqa: S301 - our own bytes
+    except Exception:  # noqa: BLE001 - whatever its class does
+        return RuntimeError(f"{type(error).__name__}: {error}")
+    return error
 
 
 def _end_with_parent() -> None:
@@ -77,12 +135,6 @@ def _crash(code: int) -> Outcome:
     except ValueError:
         name = f"signal {-code}"
     return Outcome("crash", f"the process was ended by {name}", frozenset({name}), spoils=True)
-
-
-def _end(process: Any) -> None:
-    _end_group(process.pid)
-    process.kill()
-    process.join()
 
 
 def _end_group(number: int) -> None:

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import onnx
-from onnx import numpy_helper
+from onnx import helper, numpy_helper
 
-from argosy.debugging.reduction.capture import Captured, capture
+from argosy.debugging.reduction.capture import Capture, Captured
 from argosy.debugging.reduction.case import Case
-from argosy.debugging.reduction.messages import tensor_message, value_message
+from argosy.debugging.reduction.messages import tensor_message
 from argosy.frontends.onnx.order import node_reads
 
 __all__ = ["Graph"]
@@ -31,8 +31,8 @@ class Graph:
     captured: Mapping[str, Captured]
 
     @staticmethod
-    def of(case: Case) -> Graph:
-        """The graph of a case, which the reference evaluates.
+    def of(case: Case, capture: Capture) -> Graph:
+        """The graph of a case, which the reference evaluates by `capture`.
 
         Where it can't read or evaluate the model as a whole, it is given the nodes one by one; what those that fail
         give isn't known then.
@@ -52,17 +52,12 @@ class Graph:
         except Exception as error:  # noqa: BLE001 - the model is here because something is wrong with it
             log.info("the nodes are evaluated one by one: %s", error)
             for index, names in enumerate(given):
-                graph._capture_one(index, names, captured)
+                part = graph.cut([index], names)
+                try:
+                    captured.update({} if part is None else capture(part, names))
+                except Exception as error:  # noqa: BLE001 - this node may be what fails
+                    log.info("what node %d gives isn't known: %s", index, error)
         return graph
-
-    def _capture_one(self, index: int, names: Sequence[str], captured: dict[str, Captured]) -> None:
-        part = self.cut([index], names)
-        if part is None:
-            return
-        try:
-            captured.update(capture(part, names))
-        except Exception as error:  # noqa: BLE001 - this node may be what fails
-            log.info("what node %d gives isn't known: %s", index, error)
 
     @property
     def outputs(self) -> list[str]:
@@ -91,30 +86,48 @@ class Graph:
         given = [name for name in made if name in wanted]
         if not given:
             return None
-        whole = self.case.model.graph
-        model = self._header()
-        graph = model.graph
-        graph.node.extend(nodes)
-        missing = {name for index in chosen for name in self.reads[index]}.difference(made)
+        model = self.header()
+        model.graph.node.extend(nodes)
+        inputs: dict[str, Any] = {}
+        if not self.give(model, inputs, {name for index in chosen for name in self.reads[index]}.difference(made)):
+            return None
+        declared = {entry.name: entry for entry in self.case.model.graph.output}
+        for name in given:
+            known = self.captured[name].entry if name in self.captured else declared.get(name)
+            model.graph.output.append(known or onnx.ValueInfoProto(name=name))
+        return Case(model, inputs)
+
+    def give(self, model: onnx.ModelProto, inputs: dict[str, Any], names: Collection[str]) -> bool:
+        """Let a part of this model have the values called `names`; False where one of them isn't known.
+
+        What is fixed becomes an initializer of it, what is not an input.
+        """
+        whole, graph = self.case.model.graph, model.graph
+        missing = set(names)
         graph.initializer.extend(tensor for tensor in whole.initializer if tensor.name in missing)
         missing.difference_update(tensor.name for tensor in graph.initializer)
-        graph.input.extend(entry for entry in whole.input if entry.name in missing)
-        inputs = {entry.name: self.case.inputs[entry.name] for entry in graph.input}
+        given = [entry for entry in whole.input if entry.name in missing]
+        graph.input.extend(given)
+        inputs.update((entry.name, self.case.inputs[entry.name]) for entry in given)
         missing.difference_update(inputs)
         for name in (name for name in self.captured if name in missing):
-            value = self.captured[name]
-            if value.fixed:
-                graph.initializer.append(tensor_message(name, value.value))
+            found = self.captured[name]
+            if found.fixed:
+                graph.initializer.append(tensor_message(name, found.value))
             else:
-                graph.input.append(value_message(name, value.kind))
-                inputs[name] = value.value
-        if not missing.issubset(self.captured):
-            return None
-        declared = {entry.name: entry for entry in whole.output}
-        for name in given:
-            kind = self.captured[name].kind if name in self.captured else None
-            graph.output.append(declared[name] if kind is None and name in declared else value_message(name, kind))
-        return Case(model, inputs)
+                graph.input.append(found.entry)
+                inputs[name] = found.value
+        return missing.issubset(self.captured)
+
+    def entry(self, name: str) -> onnx.ValueInfoProto | None:
+        """The name and type of a value; None where that isn't known."""
+        if name in self.captured:
+            return self.captured[name].entry
+        whole = self.case.model.graph
+        for tensor in whole.initializer:
+            if tensor.name == name:
+                return helper.make_tensor_value_info(name, tensor.data_type, tensor.dims)
+        return next((entry for entry in whole.input if entry.name == name), None)
 
     def needed(self, outputs: Collection[str]) -> list[int]:
         """The indices of the nodes that the values called `outputs` depend on."""
@@ -126,7 +139,7 @@ class Graph:
                 found.append(index)
         return found[::-1]
 
-    def _header(self) -> onnx.ModelProto:
+    def header(self) -> onnx.ModelProto:
         """A model without a graph: versions and functions of the whole."""
         whole = self.case.model
         model = onnx.ModelProto(ir_version=whole.ir_version, producer_name="argosy")

@@ -9,13 +9,14 @@ import numpy as np
 import onnx
 from onnx import numpy_helper
 
+from argosy.debugging.reduction.nodes import graphs_of
 from argosy.frontends.onnx.external_data import ExternalData
 from argosy.frontends.onnx.protos import ELEMENT_TYPES, read_tensor
 from argosy.ir.dim import lone_symbol
 from argosy.ir.dtype import DType
 from argosy.ir.types import MapType, OptionalType, SequenceType, TensorType, Type
 
-__all__ = ["embed_tensors", "graphs_of", "renamed", "tensor_message", "value_message"]
+__all__ = ["embed_tensors", "renamed", "tensor_message", "value_message"]
 
 _NUMBERS: Final[dict[DType, int]] = {dtype: number for number, dtype in ELEMENT_TYPES.items()}
 
@@ -91,14 +92,6 @@ def _tensors(model: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
             yield from (attribute.t, *attribute.tensors)
             for sparse in (attribute.sparse_tensor, *attribute.sparse_tensors):
                 yield from (sparse.values, sparse.indices)
-
-
-def graphs_of(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
-    """The bodies of a node."""
-    for attribute in node.attribute:
-        if attribute.type == onnx.AttributeProto.GRAPH:
-            yield attribute.g
-        yield from attribute.graphs
 
 
 def renamed(node: onnx.NodeProto, names: Mapping[str, str]) -> onnx.NodeProto:

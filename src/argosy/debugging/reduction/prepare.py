@@ -1,19 +1,19 @@
-"""Makes a model fit to be taken apart: weights in the message, functions inlined, constants as initializers."""
+"""Makes a model fit to be taken apart: weights in the message, nodes in order, constants as initializers."""
 
 from __future__ import annotations
 
 import onnx
-from onnx import helper, inliner
+from onnx import helper
 
 from argosy.debugging.reduction.messages import embed_tensors, tensor_message, value_message
-from argosy.errors import ModelError
+from argosy.debugging.reduction.nodes import graphs_of
 from argosy.frontends.onnx.external_data import ExternalData
 from argosy.frontends.onnx.order import in_order
 from argosy.frontends.onnx.protos import read_sparse, read_type
 from argosy.ir.binding import bind_types
 from argosy.options import Dimensions
 
-__all__ = ["inline_functions", "prepare", "put_constants_aside"]
+__all__ = ["prepare", "put_constants_aside"]
 
 _CONSTANTS = {
     "value_int": onnx.TensorProto.INT64,
@@ -58,6 +58,9 @@ def _sort(graph: onnx.GraphProto) -> None:
     nodes = [node for _, node in in_order(graph.node, given, "")]
     graph.ClearField("node")
     graph.node.extend(nodes)
+    for node in graph.node:
+        for body in graphs_of(node):
+            _sort(body)
 
 
 def put_constants_aside(graph: onnx.GraphProto) -> None:
@@ -88,19 +91,3 @@ def _constant(node: onnx.NodeProto) -> onnx.TensorProto | None:
     values = list(value) if attribute.name.endswith("s") else [value]
     dims = [len(values)] if attribute.name.endswith("s") else []
     return helper.make_tensor(node.output[0], _CONSTANTS[attribute.name], dims, values)
-
-
-def inline_functions(model: onnx.ModelProto) -> onnx.ModelProto | None:
-    """The model with the functions that it brings along inlined; None where it has none, or that isn't possible."""
-    if not model.functions:
-        return None
-    try:
-        inlined = inliner.inline_local_functions(model)
-    except Exception:  # noqa: BLE001 - the package raises what it likes for a function that isn't valid
-        return None
-    put_constants_aside(inlined.graph)
-    try:
-        _sort(inlined.graph)
-    except ModelError:
-        return None
-    return inlined

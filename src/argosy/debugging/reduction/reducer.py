@@ -6,6 +6,7 @@ import dataclasses
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,8 @@ from argosy.comparison import is_quantised
 from argosy.compiler import resolve_targets
 from argosy.debugging.reduction.case import Case
 from argosy.debugging.reduction.checks import Check, CommandCheck, Counted, Verification
+from argosy.debugging.reduction.child import Child, EndedError
+from argosy.debugging.reduction.nodes import graphs_of, nodes_of
 from argosy.debugging.reduction.outcome import Outcome
 from argosy.debugging.reduction.reduced import Reduced
 from argosy.debugging.reduction.script import command_script, verification_script
@@ -64,7 +67,8 @@ def reduce_model(
     if checks < 1 or cases < 1:
         raise UsageError(f"checks is {checks} and cases is {cases}, expected at least 1")
     proto, external, name = read_model(model)
-    from argosy.debugging.reduction.prepare import inline_functions, prepare  # noqa: PLC0415 - needs the onnx package
+    from argosy.debugging.reduction.capture import capture  # noqa: PLC0415 - needs the onnx package
+    from argosy.debugging.reduction.prepare import prepare  # noqa: PLC0415
     from argosy.debugging.reduction.steps import reduce_case  # noqa: PLC0415
 
     wanted = Dimensions.of(dims)
@@ -72,32 +76,31 @@ def reduce_model(
         prepared = prepare(proto, external, wanted)
     except ArgosyError as error:
         raise error.at(name) from None
-    program = _program(prepared)
-    candidates = _cases(prepared, program, inputs, wanted, cases)
-    if check is None:
-        made = dataclasses.replace(options or CompileOptions(), dims=wanted.unbound)
-        # The rule for the whole is that for its parts.
-        allowed = tolerance or Tolerance(quantised=program is not None and is_quantised(program))
-        verification = Verification(resolve_targets(targets), device, exact, against, allowed, made)
-        found = _by_verification(candidates, verification, seconds)
-    else:
-        found = _by_check(candidates, CommandCheck.of(check, seconds) if isinstance(check, str) else check)
-    if found is None:
-        return None
-    holds = Counted(found.check, checks)
-    if not holds(found.case):
-        raise UsageError(
-            "the failure does not show again on the same inputs",
-            where=name,
-            hint="what comes and goes can't be reduced",
-        )
-    inlined = inline_functions(prepared)
-    whole = found.case if inlined is None else Case(inlined, found.case.inputs)
-    case = reduce_case(whole if holds(whole) else found.case, holds)
+    made = dataclasses.replace(options or CompileOptions(), dims=wanted.unbound)
+    verification = Verification(resolve_targets(targets), device, exact, against, tolerance or Tolerance(), made)
+    with Child(seconds, fresh=verification.drives) as child:
+        sets, quantised = _inputs(prepared, child, inputs, wanted, cases)
+        candidates = [Case(prepared, values) for values in sets]
+        if check is None:
+            if tolerance is None:  # the rule for the whole is that for its parts
+                verification = dataclasses.replace(verification, tolerance=Tolerance(quantised=quantised))
+            found = _by_verification(candidates, verification, child, seconds)
+        else:
+            found = _by_check(candidates, CommandCheck.of(check, seconds) if isinstance(check, str) else check)
+        if found is None:
+            return None
+        holds = Counted(found.check, checks)
+        if not holds(found.case):
+            raise UsageError(
+                "the failure does not show again on the same inputs",
+                where=name,
+                hint="what comes and goes can't be reduced",
+            )
+        case = reduce_case(found.case, holds, lambda case, names: child.run(partial(capture, case, names)))
     return Reduced(
         found.outcome.kind,
         found.outcome.told,
-        len(proto.graph.node),
+        sum(1 for _ in nodes_of(proto.graph)) + sum(len(function.node) for function in proto.functions),
         _labels(proto, case.model),
         holds.spent,
         holds.exhausted,
@@ -117,13 +120,13 @@ class _Found:
     script: str
 
 
-def _by_verification(cases: Iterable[Case], verification: Verification, seconds: float) -> _Found | None:
-    """The first case for which verifying fails. That is tried in a child, as it may crash."""
+def _by_verification(cases: Iterable[Case], verification: Verification, child: Child, seconds: float) -> _Found | None:
+    """The first case for which verifying fails."""
     for case in cases:
-        outcome = verification.outcome_in_child(case.model, case.inputs, seconds)
+        outcome = verification.outcome_in(child, case.model, case.inputs)
         if outcome.failed:
             script = verification_script(verification, outcome, seconds)
-            return _Found(case, outcome, verification.fails_like(outcome, seconds), script)
+            return _Found(case, outcome, verification.fails_like(outcome, child), script)
     return None
 
 
@@ -137,20 +140,38 @@ def _by_check(cases: Iterable[Case], check: Check) -> _Found:
     )
 
 
-def _cases(
+def _inputs(
     model: onnx.ModelProto,
-    program: Program | None,
+    child: Child,
     inputs: Mapping[str, Any] | InputRequest | None,
     dims: Dimensions,
     count: int,
-) -> Iterator[Case]:
-    """The model with each of its sets of inputs, which are those of `argosy.verify`."""
+) -> tuple[Sequence[Mapping[str, Any]], bool]:
+    """The sets of inputs, which are those of `argosy.verify`, and whether the model is quantised.
+
+    The model is read in a child: where that crashes or hangs, no more is known of it than the types of its inputs.
+    """
+    asked = partial(_made_inputs, model.SerializeToString(), inputs, dims, count)
+    try:
+        return child.run(asked)
+    except EndedError as ended:
+        log.warning("reading the model: %s; its inputs are made for their types alone", ended)
+        return asked(reads=False)
+
+
+def _made_inputs(
+    raw: bytes, inputs: Mapping[str, Any] | InputRequest | None, dims: Dimensions, count: int, *, reads: bool = True
+) -> tuple[Sequence[Mapping[str, Any]], bool]:
+    import onnx  # noqa: PLC0415 - an optional extra
+
+    model = onnx.ModelProto.FromString(raw)
+    program = _program(model) if reads else None
     types = {entry.name: read_type(entry.type, entry.name, f"input {entry.name!r}") for entry in model.graph.input}
     request = inputs if isinstance(inputs, InputRequest) else InputRequest()
     given = None if isinstance(inputs, InputRequest) else inputs
     held = None if program is None else lambda: program
-    for number in range(count):
-        yield Case(model, make_inputs(types, request, dims, case=number, given=given, program=held).values)
+    sets = [make_inputs(types, request, dims, case=n, given=given, program=held).values for n in range(count)]
+    return sets, program is not None and is_quantised(program)
 
 
 def _program(model: onnx.ModelProto) -> Program | None:
@@ -163,10 +184,14 @@ def _program(model: onnx.ModelProto) -> Program | None:
 
 
 def _labels(whole: onnx.ModelProto, part: onnx.ModelProto) -> tuple[str, ...]:
-    """The nodes of a part by name and op; those without a name as they are called in the whole."""
+    """The nodes of a part by name and op, with those in bodies; one without a name as it is called in the whole."""
     known = {node.output[0]: node_label(node, i) for i, node in enumerate(whole.graph.node) if node.output}
-    labels = (known.get(node.output[0], node_label(node, i)) for i, node in enumerate(part.graph.node))
-    ops = (node.op_type for node in part.graph.node)
-    return tuple(
-        label if label.startswith(f"{op} (") else f"{label} ({op})" for label, op in zip(labels, ops, strict=True)
-    )
+    return tuple(_labelled(part.graph, known, ""))
+
+
+def _labelled(graph: onnx.GraphProto, known: Mapping[str, str], prefix: str) -> Iterator[str]:
+    for index, node in enumerate(graph.node):
+        label = known.get(node.output[0], node_label(node, index))
+        yield prefix + (label if label.startswith(f"{node.op_type} (") else f"{label} ({node.op_type})")
+        for body in graphs_of(node):
+            yield from _labelled(body, known, f"{prefix}{label}/")

@@ -12,6 +12,7 @@ from onnx import numpy_helper
 
 from argosy.debugging.reduction.case import Case
 from argosy.debugging.reduction.messages import tensor_message
+from argosy.debugging.reduction.nodes import graphs_of, nodes_of
 
 __all__ = ["fix_shapes", "shrink_shapes"]
 
@@ -125,11 +126,13 @@ def _resized(case: Case, size: _Size, numbers: _Change | None = None, *, attribu
         for axis, dim in enumerate(entry.type.tensor_type.shape.dim):
             if dim.HasField("dim_value"):
                 dim.dim_value = np.shape(inputs[entry.name])[axis]
-    for entry in graph.output:  # their shapes follow, and are written when all is done
+    bodies = [body for node in nodes_of(graph) for body in graphs_of(node)]
+    follow = [*graph.output, *(entry for body in bodies for entry in (*body.input, *body.output))]
+    for entry in follow:  # the outputs' shapes are written when all is done
         for dim in entry.type.tensor_type.shape.dim:
             dim.Clear()
     if attributes and numbers is not None:
-        for node in graph.node:
+        for node in nodes_of(graph):
             _change_attributes(node, numbers)
     return Case(model, inputs)
 

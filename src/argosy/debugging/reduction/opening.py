@@ -1,0 +1,121 @@
+"""Replaces a node that holds others by these, so that they can be told apart.
+
+An If gives way to the branch that is taken, a call to the body of its function, a whole model to the first iteration of
+a loop in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import helper
+
+from argosy.debugging.reduction.capture import Capture
+from argosy.debugging.reduction.case import Case
+from argosy.debugging.reduction.graph import Graph
+from argosy.debugging.reduction.iteration import alone, body_of, control, first_iteration
+from argosy.debugging.reduction.messages import renamed
+from argosy.debugging.reduction.prepare import put_constants_aside
+from argosy.debugging.reduction.scopes import unique, with_plain_bodies
+from argosy.errors import ModelError
+from argosy.frontends.onnx.domains import canonical_domain
+from argosy.frontends.onnx.functions import Functions
+
+__all__ = ["opened"]
+
+
+def opened(case: Case, capture: Capture) -> Iterator[Case]:
+    """The case with one of its nodes after the other opened."""
+    model = case.model
+    if not any(control(node) or _function(model, node) for node in model.graph.node):
+        return
+    graph = Graph.of(with_plain_bodies(case), capture)
+    for index, node in enumerate(graph.nodes):
+        called = _function(model, node)
+        if called is not None:
+            yield from _call(graph, index, called)
+        elif control(node) == "If":
+            for name in _branches(graph.value(node.input[0])):
+                yield _branch(graph, index, name)
+        elif control(node):
+            body = first_iteration(graph, index, "body")
+            if body is not None:
+                yield body
+
+
+def _branches(condition: Any) -> Sequence[str]:
+    """The branch that is taken, and the other one, whose code is there too."""
+    taken = not isinstance(condition, np.ndarray) or condition.size != 1 or bool(condition.reshape(-1)[0])
+    return ("then_branch", "else_branch") if taken else ("else_branch", "then_branch")
+
+
+def _branch(graph: Graph, index: int, name: str) -> Case:
+    body = body_of(graph.nodes[index], name)
+    model = _replaced(graph.case.model, index, body.node, [entry.name for entry in body.output])
+    model.graph.initializer.extend(body.initializer)
+    return Case(model, graph.case.inputs)
+
+
+def _function(model: onnx.ModelProto, node: onnx.NodeProto) -> onnx.FunctionProto | None:
+    wanted = canonical_domain(node.domain), node.op_type, node.overload
+    found = (each for each in model.functions if (canonical_domain(each.domain), each.name, each.overload) == wanted)
+    return next(found, None)
+
+
+def _call(graph: Graph, index: int, called: onnx.FunctionProto) -> Iterator[Case]:
+    """The function's nodes in place of a call; alone where they mean something else in this model."""
+    model, node = graph.case.model, graph.nodes[index]
+    pairs = dict(zip(called.input, node.input, strict=False))
+    given = {formal: actual for formal, actual in pairs.items() if actual}
+    try:
+        nodes = Functions(model).bind_attributes(called, node, set(given))
+    except ModelError:
+        return
+    prefix = node.name or node.output[0]
+    taken = {name for each in model.graph.node for name in (*each.input, *each.output)}
+    taken.update(entry.name for entry in (*model.graph.input, *model.graph.initializer))
+    made = (name for each in nodes for name in each.output if name)
+    names = {**given, **{name: unique(name, prefix, taken) for name in made}}
+    inside = [renamed(each, names) for each in nodes]
+    for each in inside:
+        each.name = each.name and f"{prefix}/{each.name}"
+    outputs = [names.get(name, name) for name in called.output]
+    own, others = _versions(called.opset_import), _versions(model.opset_import)
+    if own.items() <= others.items():
+        yield Case(_replaced(model, index, inside, outputs), graph.case.inputs)
+        return
+    apart = alone(graph, inside, outputs, {})
+    if apart is not None:
+        apart.model.ClearField("opset_import")
+        apart.model.opset_import.extend(helper.make_opsetid(*each) for each in {**others, **own}.items())
+        put_constants_aside(apart.model.graph)
+        yield apart
+
+
+def _versions(imports: Iterable[onnx.OperatorSetIdProto]) -> dict[str, int]:
+    return {canonical_domain(entry.domain): entry.version for entry in imports}
+
+
+def _replaced(
+    model: onnx.ModelProto, index: int, nodes: Sequence[onnx.NodeProto], outputs: Sequence[str]
+) -> onnx.ModelProto:
+    """The model with `nodes`, which give `outputs`, in place of a node."""
+    opened = onnx.ModelProto()
+    opened.CopyFrom(model)
+    graph = opened.graph
+    before, node, after = list(graph.node[:index]), model.graph.node[index], list(graph.node[index + 1 :])
+    made = {name for inner in nodes for name in inner.output if name}
+    names: dict[str, str] = {}
+    aliases: list[onnx.NodeProto] = []
+    for name, result in zip(outputs, node.output, strict=False):
+        if result and name in made and name not in names:
+            names[name] = result
+        elif result:
+            aliases.append(helper.make_node("Identity", [names.get(name, name)], [result]))
+    graph.ClearField("node")
+    graph.node.extend((*before, *(renamed(inner, names) for inner in nodes), *aliases, *after))
+    put_constants_aside(graph)
+    return opened
