@@ -21,7 +21,16 @@ from argosy.rewrite.rebuild import transform
 from argosy.targets.base import Target
 from tests.targets.mirror import MirrorTarget
 
-__all__ = ["FLOAT", "ModelBuilder", "array", "is_maximum", "plant", "wrong_maximum", "wrong_maximum_of_tanh"]
+__all__ = [
+    "FLOAT",
+    "ModelBuilder",
+    "array",
+    "is_maximum",
+    "plant",
+    "wrong_maximum",
+    "wrong_maximum_in",
+    "wrong_maximum_of_tanh",
+]
 
 FLOAT = TensorProto.FLOAT
 
@@ -70,6 +79,19 @@ def wrong_maximum_of_tanh(module: Module) -> Module:
     return _spoilt(module, hit)
 
 
+def wrong_maximum_in(kind: str) -> Callable[[Module], Module]:
+    """A fault of every maximum along axes that is in the body of an op `kind`, and of no other."""
+
+    def change(build: Builder, instruction: Instruction) -> Sequence[Value] | None:
+        op: Any = instruction.op
+        if op.name != kind:
+            return None
+        bodies = {name: wrong_maximum(value) for name, value in op.attributes().items() if isinstance(value, Module)}
+        return build.add_all(dataclasses.replace(op, **bodies), *instruction.operands)
+
+    return lambda module: transform(module, lambda: change)
+
+
 def _spoilt(module: Module, hit: Callable[[Instruction], bool]) -> Module:
     def change(build: Builder, instruction: Instruction) -> Sequence[Value] | None:
         if not hit(instruction):
@@ -88,7 +110,8 @@ def array(*shape: int, seed: int = 0) -> NDArray[np.float32]:
 class ModelBuilder:
     """Nodes one after another; the last value is what the next one reads."""
 
-    def __init__(self, *dims: int | str) -> None:
+    def __init__(self, *dims: int | str, prefix: str = "v") -> None:
+        self.prefix = prefix
         self.nodes: list[onnx.NodeProto] = []
         self.inputs = [helper.make_tensor_value_info("x", FLOAT, dims)]
         self.initializers: dict[str, Any] = {}
@@ -100,7 +123,7 @@ class ModelBuilder:
 
     def add_over(self, op: str, operands: Sequence[str], *, name: str = "", **attributes: Any) -> str:
         """A node over `operands`; the name of its result."""
-        self.last = f"v{len(self.nodes)}"
+        self.last = f"{self.prefix}{len(self.nodes)}"
         self.nodes.append(helper.make_node(op, operands, [self.last], name=name, **attributes))
         return self.last
 

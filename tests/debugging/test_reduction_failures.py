@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from onnx import helper
+from onnx import TensorProto, helper
 
 import argosy
 from argosy.compiler import resolve_targets
@@ -25,6 +25,7 @@ from argosy.debugging.reduction.checks import Verification, _outcome
 from argosy.debugging.reduction.child import Child
 from argosy.debugging.reduction.outcome import Outcome
 from argosy.errors import ArgosyError, CompileError, DeviceError, UsageError
+from argosy.frontends.onnx.importer import Scope
 from argosy.ir.module import Module
 from argosy.options import CompileOptions, plain_environment
 from argosy.verification import Tolerance
@@ -149,6 +150,48 @@ def test_a_hang(monkeypatch: pytest.MonkeyPatch) -> None:
     build.add("Tanh")
     found = reduced(build.model(), "hang", seconds=2.0, checks=5)  # a busy machine may take a second for what is good
     assert found.nodes == ("culprit (ReduceMax)",)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the fault is planted in this process alone")
+@pytest.mark.parametrize(("act", "kind"), [(os.abort, "crash"), (lambda: time.sleep(600), "hang")])
+def test_reading_a_model_may_crash_or_hang(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, act: Callable[[], None], kind: str
+) -> None:
+    """Then it does not do so here, where values of what is right are asked for."""
+    real = Scope._import_node
+
+    def guilty(self: Scope, proto: onnx.NodeProto, label: str) -> None:
+        if proto.op_type == "ReduceMax":
+            act()
+        real(self, proto, label)
+
+    monkeypatch.setattr(Scope, "_import_node", guilty)
+    build = ModelBuilder(2, 8)
+    build.add("Tanh")
+    build.add("ReduceMax", axes=[1], keepdims=1, name="culprit")
+    build.add("Exp")
+    build.add("Tanh")
+    found = reduced(build.model(), kind, seconds=2.0, checks=5)
+    assert found.nodes == ("culprit (ReduceMax)",)
+    assert "its inputs are made for their types alone" in caplog.text
+
+
+def test_a_model_without_an_end() -> None:
+    """A loop that nothing ends, whoever runs it."""
+    going, on, state = (helper.make_tensor_value_info(name, kind, dims) for name, kind, dims in HEAD)
+    iteration = helper.make_tensor_value_info("i", TensorProto.INT64, [])
+    nodes = [helper.make_node("Identity", ["going"], ["on"]), helper.make_node("Tanh", ["state"], ["next"])]
+    following = helper.make_tensor_value_info("next", TensorProto.FLOAT, [2, 8])
+    body = helper.make_graph(nodes, "body", [iteration, going, state], [on, following])
+    build = ModelBuilder(2, 8)
+    build.add("Tanh")
+    build.add_over("Loop", ["", "", build.last], name="endless", body=body)
+    build.add("Exp")
+    found = reduced(build.model(), "hang", seconds=2.0, checks=4)
+    assert found.nodes[0] == "endless (Loop)"
+
+
+HEAD = [("going", TensorProto.BOOL, []), ("on", TensorProto.BOOL, []), ("state", TensorProto.FLOAT, [2, 8])]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the fault is planted in this process alone")

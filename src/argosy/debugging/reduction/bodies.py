@@ -13,7 +13,7 @@ import numpy as np
 import onnx
 from onnx import helper
 
-from argosy.debugging.reduction.capture import Capture
+from argosy.debugging.reduction.capture import Reference
 from argosy.debugging.reduction.case import Case
 from argosy.debugging.reduction.graph import Graph
 from argosy.debugging.reduction.iteration import body_of, control, first_iteration
@@ -42,10 +42,10 @@ class Body:
     inner: Graph
 
     @staticmethod
-    def of(outer: Graph, index: int, attribute: str, capture: Capture) -> Body | None:
+    def of(outer: Graph, index: int, attribute: str, reference: Reference) -> Body | None:
         """The body; None where it has no nodes, and where what it reads isn't known."""
         case = first_iteration(outer, index, attribute)
-        return None if case is None else Body(outer, index, attribute, Graph.of(case, capture))
+        return None if case is None else Body(outer, index, attribute, Graph.of(case, reference))
 
     @property
     def case(self) -> Case:
@@ -82,7 +82,7 @@ class Body:
                 body.initializer.append(tensor_message(entry.name, value))
         for entry in part.model.graph.output:
             if entry.name not in results:
-                self._show(graph, node, entry.name)
+                self._show(graph, node, entry)
         return Case(model, inputs)
 
     def _value(self, place: int, name: str) -> Any:
@@ -91,24 +91,25 @@ class Body:
         node = self.outer.nodes[self.index]
         return self.outer.value(node.output[place]) if value is None and control(node) == "If" else value
 
-    def _show(self, graph: onnx.GraphProto, node: onnx.NodeProto, name: str) -> None:
+    def _show(self, graph: onnx.GraphProto, node: onnx.NodeProto, entry: onnx.ValueInfoProto) -> None:
         """Let the node give a value of the body, where that is a tensor, and the graph too."""
-        value = self.inner.value(name)
-        found = self.inner.entry(name)
-        if found is None or not isinstance(value, np.ndarray):
+        tensor = entry.type.tensor_type
+        if not tensor.HasField("shape"):
             return
-        kind = found.type.tensor_type.elem_type
-        body_of(node, self.attribute).output.append(_open_entry(name, kind, value.ndim))
-        result = f"{name}:result"
+        sizes = [dim.dim_value or 1 for dim in tensor.shape.dim]
+        body_of(node, self.attribute).output.append(_open_entry(entry.name, tensor.elem_type, len(sizes)))
+        result = f"{entry.name}:result"
         node.output.append(result)
         if control(node) == "If":
+            name = f"{entry.name}:other"
             other = body_of(node, "else_branch" if self.attribute == "then_branch" else "then_branch")
-            other.initializer.append(tensor_message(f"{name}:other", np.zeros_like(value)))
-            other.output.append(_open_entry(f"{name}:other", kind, value.ndim))
+            zeros = np.zeros(sizes, helper.tensor_dtype_to_np_dtype(tensor.elem_type))
+            other.initializer.append(tensor_message(name, zeros))
+            other.output.append(_open_entry(name, tensor.elem_type, len(sizes)))
         for attribute in node.attribute:
             if attribute.name in ("scan_output_axes", "scan_output_directions"):
                 attribute.ints.append(0)
-        graph.output.append(_open_entry(result, kind, value.ndim + (control(node) != "If")))
+        graph.output.append(_open_entry(result, tensor.elem_type, len(sizes) + (control(node) != "If")))
 
 
 def _bring(graph: onnx.GraphProto, part: Case, own: set[str]) -> dict[str, Any]:

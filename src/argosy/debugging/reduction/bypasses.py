@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import onnx
 
-from argosy.debugging.reduction.capture import Capture
+from argosy.debugging.reduction.capture import Reference
 from argosy.debugging.reduction.case import Case
 from argosy.debugging.reduction.graph import Graph
 from argosy.debugging.reduction.messages import renamed
@@ -16,12 +16,12 @@ from argosy.debugging.reduction.messages import renamed
 __all__ = ["bypassed"]
 
 
-def bypassed(case: Case, capture: Capture) -> Iterator[Case]:
+def bypassed(case: Case, reference: Reference) -> Iterator[Case]:
     """The case without one node after the other, each with one of its operands after the other in place of its result.
 
     Operands that other nodes give go first: they are what removing the node would cut off.
     """
-    graph = Graph.of(case, capture)
+    graph = Graph.of(case, reference)
     if len(graph.nodes) == 1:
         return
     made = {name for node in graph.nodes for name in node.output}
@@ -31,7 +31,7 @@ def bypassed(case: Case, capture: Capture) -> Iterator[Case]:
             continue
         for operand in sorted(dict.fromkeys(node.input), key=lambda name: name not in made):
             if operand and _alike(graph.value(operand), graph.value(results[0])):
-                passed = _without(case, index, results[0], operand, capture)
+                passed = _without(case, index, results[0], operand, reference)
                 if passed is not None:
                     yield passed
 
@@ -41,7 +41,7 @@ def _alike(left: Any, right: Any) -> bool:
     return both and left.dtype == right.dtype and left.shape == right.shape
 
 
-def _without(case: Case, index: int, result: str, operand: str, capture: Capture) -> Case | None:
+def _without(case: Case, index: int, result: str, operand: str, reference: Reference) -> Case | None:
     """The case without a node, where `operand` stands for its `result`; None where nothing would be left to look at."""
     model = onnx.ModelProto()
     model.CopyFrom(case.model)
@@ -55,5 +55,5 @@ def _without(case: Case, index: int, result: str, operand: str, capture: Capture
     graph.output.extend(onnx.ValueInfoProto(name=name) for name in outputs if name in made)
     if not graph.output:
         return None
-    whole = Graph.of(Case(model, case.inputs), capture)
+    whole = Graph.of(Case(model, case.inputs), reference)
     return whole.cut(whole.needed(whole.outputs))

@@ -10,7 +10,7 @@ from typing import Any
 import onnx
 from onnx import helper, numpy_helper
 
-from argosy.debugging.reduction.capture import Capture, Captured
+from argosy.debugging.reduction.capture import Captured, Reference
 from argosy.debugging.reduction.case import Case
 from argosy.debugging.reduction.messages import tensor_message
 from argosy.frontends.onnx.order import node_reads
@@ -31,8 +31,8 @@ class Graph:
     captured: Mapping[str, Captured]
 
     @staticmethod
-    def of(case: Case, capture: Capture) -> Graph:
-        """The graph of a case, which the reference evaluates by `capture`.
+    def of(case: Case, reference: Reference) -> Graph:
+        """The graph of a case, which the reference evaluates by `reference`.
 
         Where it can't read or evaluate the model as a whole, it is given the nodes one by one; what those that fail
         give isn't known then.
@@ -48,13 +48,13 @@ class Graph:
         read = {*readers, *graph.outputs}
         given = [[name for name in node.output if name in read] for node in nodes]
         try:
-            captured.update(capture(case, [name for names in given for name in names]))
+            captured.update(reference.values(case, [name for names in given for name in names]))
         except Exception as error:  # noqa: BLE001 - the model is here because something is wrong with it
             log.info("the nodes are evaluated one by one: %s", error)
             for index, names in enumerate(given):
                 part = graph.cut([index], names)
                 try:
-                    captured.update({} if part is None else capture(part, names))
+                    captured.update({} if part is None else reference.values(part, names))
                 except Exception as error:  # noqa: BLE001 - this node may be what fails
                     log.info("what node %d gives isn't known: %s", index, error)
         return graph

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import onnx
 
-__all__ = ["graphs_of", "nodes_of"]
+__all__ = ["graphs_of", "nodes_of", "nodes_within"]
 
 
 def graphs_of(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
@@ -21,7 +21,12 @@ def graphs_of(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
 
 def nodes_of(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
     """The nodes of a graph, each before those in its bodies."""
-    for node in graph.node:
+    return nodes_within(graph.node)
+
+
+def nodes_within(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
+    """Nodes, each before those in its bodies."""
+    for node in nodes:
         yield node
         for body in graphs_of(node):
             yield from nodes_of(body)

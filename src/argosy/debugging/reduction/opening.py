@@ -13,13 +13,14 @@ import numpy as np
 import onnx
 from onnx import helper
 
-from argosy.debugging.reduction.capture import Capture
+from argosy.debugging.reduction.capture import Reference
 from argosy.debugging.reduction.case import Case
 from argosy.debugging.reduction.graph import Graph
 from argosy.debugging.reduction.iteration import alone, body_of, control, first_iteration
 from argosy.debugging.reduction.messages import renamed
 from argosy.debugging.reduction.prepare import put_constants_aside
 from argosy.debugging.reduction.scopes import unique, with_plain_bodies
+from argosy.debugging.reduction.unused import called
 from argosy.errors import ModelError
 from argosy.frontends.onnx.domains import canonical_domain
 from argosy.frontends.onnx.functions import Functions
@@ -27,23 +28,21 @@ from argosy.frontends.onnx.functions import Functions
 __all__ = ["opened"]
 
 
-def opened(case: Case, capture: Capture) -> Iterator[Case]:
+def opened(case: Case, reference: Reference) -> Iterator[Case]:
     """The case with one of its nodes after the other opened."""
     model = case.model
-    if not any(control(node) or _function(model, node) for node in model.graph.node):
+    if not any(control(node) or called(model, node) for node in model.graph.node):
         return
-    graph = Graph.of(with_plain_bodies(case), capture)
+    graph = Graph.of(with_plain_bodies(case), reference)
     for index, node in enumerate(graph.nodes):
-        called = _function(model, node)
-        if called is not None:
-            yield from _call(graph, index, called)
+        function = called(model, node)
+        if function is not None:
+            yield from _call(graph, index, function, reference)
         elif control(node) == "If":
             for name in _branches(graph.value(node.input[0])):
                 yield _branch(graph, index, name)
         elif control(node):
-            body = first_iteration(graph, index, "body")
-            if body is not None:
-                yield body
+            yield from _typed(first_iteration(graph, index, "body"), reference)
 
 
 def _branches(condition: Any) -> Sequence[str]:
@@ -59,19 +58,20 @@ def _branch(graph: Graph, index: int, name: str) -> Case:
     return Case(model, graph.case.inputs)
 
 
-def _function(model: onnx.ModelProto, node: onnx.NodeProto) -> onnx.FunctionProto | None:
-    wanted = canonical_domain(node.domain), node.op_type, node.overload
-    found = (each for each in model.functions if (canonical_domain(each.domain), each.name, each.overload) == wanted)
-    return next(found, None)
+def _typed(case: Case | None, reference: Reference) -> Iterator[Case]:
+    """The case with the types of its outputs, where it is one."""
+    if case is not None:
+        whole = Graph.of(case, reference)
+        yield whole.cut(range(len(whole.nodes)), whole.outputs) or case
 
 
-def _call(graph: Graph, index: int, called: onnx.FunctionProto) -> Iterator[Case]:
+def _call(graph: Graph, index: int, function: onnx.FunctionProto, reference: Reference) -> Iterator[Case]:
     """The function's nodes in place of a call; alone where they mean something else in this model."""
     model, node = graph.case.model, graph.nodes[index]
-    pairs = dict(zip(called.input, node.input, strict=False))
+    pairs = dict(zip(function.input, node.input, strict=False))
     given = {formal: actual for formal, actual in pairs.items() if actual}
     try:
-        nodes = Functions(model).bind_attributes(called, node, set(given))
+        nodes = Functions(model).bind_attributes(function, node, set(given))
     except ModelError:
         return
     prefix = node.name or node.output[0]
@@ -82,8 +82,8 @@ def _call(graph: Graph, index: int, called: onnx.FunctionProto) -> Iterator[Case
     inside = [renamed(each, names) for each in nodes]
     for each in inside:
         each.name = each.name and f"{prefix}/{each.name}"
-    outputs = [names.get(name, name) for name in called.output]
-    own, others = _versions(called.opset_import), _versions(model.opset_import)
+    outputs = [names.get(name, name) for name in function.output]
+    own, others = _versions(function.opset_import), _versions(model.opset_import)
     if own.items() <= others.items():
         yield Case(_replaced(model, index, inside, outputs), graph.case.inputs)
         return
@@ -92,7 +92,7 @@ def _call(graph: Graph, index: int, called: onnx.FunctionProto) -> Iterator[Case
         apart.model.ClearField("opset_import")
         apart.model.opset_import.extend(helper.make_opsetid(*each) for each in {**others, **own}.items())
         put_constants_aside(apart.model.graph)
-        yield apart
+        yield from _typed(apart, reference)
 
 
 def _versions(imports: Iterable[onnx.OperatorSetIdProto]) -> dict[str, int]:

@@ -67,7 +67,7 @@ def reduce_model(
     if checks < 1 or cases < 1:
         raise UsageError(f"checks is {checks} and cases is {cases}, expected at least 1")
     proto, external, name = read_model(model)
-    from argosy.debugging.reduction.capture import capture  # noqa: PLC0415 - needs the onnx package
+    from argosy.debugging.reduction.capture import Reference  # noqa: PLC0415 - needs the onnx package
     from argosy.debugging.reduction.prepare import prepare  # noqa: PLC0415
     from argosy.debugging.reduction.steps import reduce_case  # noqa: PLC0415
 
@@ -96,7 +96,7 @@ def reduce_model(
                 where=name,
                 hint="what comes and goes can't be reduced",
             )
-        case = reduce_case(found.case, holds, lambda case, names: child.run(partial(capture, case, names)))
+        case = reduce_case(found.case, holds, Reference(child))
     return Reduced(
         found.outcome.kind,
         found.outcome.told,
