@@ -364,6 +364,13 @@ def test_the_second_case_may_be_the_one_that_fails() -> None:
     assert len(reduced(build.model(), dims={"N": (1, 5)}, cases=2).nodes) == 1
 
 
+def test_the_script_asks_of_dims_that_are_left(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = reduced(with_maximum(3, 3, "N", 8).model(), dims={"N": "1..9"})
+    found.save(tmp_path)
+    assert exit_code(tmp_path) == 1
+    assert "the failure is there" in capsys.readouterr().out
+
+
 def test_few_checks_are_told() -> None:
     found = reduced(with_maximum(17, 17, 2, 8).model(), checks=4)
     assert found.exhausted

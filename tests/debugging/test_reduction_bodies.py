@@ -268,6 +268,29 @@ def test_a_branch_that_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (found.kind, found.nodes) == ("error", ("culprit (ReduceMax)",))
 
 
+def test_a_branch_that_the_sizes_contradict(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is never taken: the model compiles, as a general one, and is no failure by itself."""
+    outer = ModelBuilder("N", 8)
+    outer.chain(6)
+    outer.add_over("Less", [outer.add_over("ReduceSum", ["x"], keepdims=0), outer.weight("high", np.float32(99))])
+    bodies = [long_body("v5", "then"), ModelBuilder(2, 8, prefix="else")]
+    bodies[1].add_over("Reshape", ["v5", outer.weight("rows", np.array([5, 8]))])
+    then, other = (graph_of(body, [], [value(body.last)]) for body in bodies)
+    outer.add_over("If", [outer.last], name="either", then_branch=then, else_branch=other)
+    outer.chain(6)
+    asked: dict[str, Any] = {"targets": TARGETS, "dims": {"N": 2}}
+    assert reduce_model(outer.model(), **asked) is None
+    plant(monkeypatch, wrong_maximum)
+    found = reduce_model(outer.model(), **asked)
+    assert found is not None
+    assert (found.kind, found.nodes) == ("wrong numbers", ("culprit (ReduceMax)",))
+    monkeypatch.undo()
+    plant(monkeypatch, wrong_maximum_in("if"))
+    found = reduce_model(outer.model(), **asked)
+    assert found is not None
+    assert ops(found) == ["If", "ReduceMax"]
+
+
 def function(name: str, nodes: list[onnx.NodeProto], opset: int = 17, *attributes: str) -> onnx.FunctionProto:
     """A function of one input `a` and one result `c`."""
     opsets = [helper.make_opsetid("", opset), helper.make_opsetid("local", 1)]

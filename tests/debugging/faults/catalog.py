@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tests.debugging.faults import emulated, imports, passes, rules, solutions, stages
+from tests.debugging.faults import bodies, emulated, imports, passes, rules, solutions, stages
 from tests.debugging.faults.fault import Fault
 
 __all__ = ["FAULTS"]
@@ -16,4 +16,5 @@ FAULTS: Final[tuple[Fault, ...]] = (
     *stages.FAULTS,
     *imports.FAULTS,
     *emulated.FAULTS,
+    *bodies.FAULTS,
 )

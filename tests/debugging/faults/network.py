@@ -69,6 +69,14 @@ class Network:
         self._nodes.append(helper.make_node(kind, list(inputs), outputs, name=name, **attributes))
         return outputs
 
+    def apart(self, core: Core, x: str) -> tuple[list[onnx.NodeProto], str]:
+        """The nodes that a core puts behind a value, taken out of the graph; what they make."""
+        before = len(self._nodes)
+        found = core(self, x)
+        nodes = self._nodes[before:]
+        del self._nodes[before:]
+        return nodes, found
+
     def model(self) -> onnx.ModelProto:
         """The model."""
         graph = helper.make_graph(self._nodes, self._name, self._inputs, self._outputs, self._weights)

@@ -7,21 +7,22 @@ import logging
 import shlex
 import subprocess
 import tempfile
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from argosy.compiler import compile_program
+from argosy.compiler import compile_program, load_onnx
 from argosy.debugging.reduction.case import Case
 from argosy.debugging.reduction.child import Child, EndedError
 from argosy.debugging.reduction.nodes import nodes_of
 from argosy.debugging.reduction.outcome import Outcome
-from argosy.errors import ArgosyError, EnvironmentError_, UsageError
+from argosy.errors import ArgosyError, BranchError, EnvironmentError_, UsageError
 from argosy.frontends.onnx import ImportOptions, load
 from argosy.inputs import write_npz
+from argosy.ir.program import Program
 from argosy.options import CompileOptions, Dimensions
 from argosy.runtime.selection import select
 from argosy.targets.base import Target
@@ -30,7 +31,7 @@ from argosy.verification import Tolerance, make_reference, verify
 if TYPE_CHECKING:
     import onnx
 
-__all__ = ["Check", "CommandCheck", "Counted", "Verification"]
+__all__ = ["Check", "CommandCheck", "Counted", "Verification", "takes_driver"]
 
 log = logging.getLogger("argosy.reduce")
 
@@ -59,11 +60,10 @@ class Verification:
 
     def outcome(self, model: onnx.ModelProto, inputs: Mapping[str, Any]) -> Outcome:
         """Verify here. Raises where it is not the model or the code that fails."""
-        dims = Dimensions(tuple(r for r in self.options.dims.dims if r.name in _symbols(model)))
-        options = dataclasses.replace(self.options, dims=dims, reproducers=False)
+        options = self.of_model(model).options
         names = _names(model)
         try:
-            program = load(model, ImportOptions(dims))
+            program = _program(model, options.dims)
             artifact = compile_program(program, self.targets, options)
         except _NOT_FAILURES:
             raise
@@ -78,7 +78,7 @@ class Verification:
                 device=self.device,
                 exact=self.exact,
                 against=make_reference(self.against, model, program),
-                dims=dims,
+                dims=options.dims,
                 inputs=inputs,
                 tolerance=self.tolerance,
             )
@@ -88,10 +88,11 @@ class Verification:
             return Outcome.of_error(error, names)
         return Outcome.of_report(report)
 
-    @property
-    def drives(self) -> bool:
-        """Whether this takes a driver."""
-        return any(target.name == "gpu" for target in self.targets) and not (self.device or "").startswith("emulated")
+    def of_model(self, model: onnx.ModelProto) -> Verification:
+        """The same for a part of the model, which has some of the dims alone."""
+        has = {dim.dim_param for entry in model.graph.input for dim in entry.type.tensor_type.shape.dim}
+        dims = Dimensions(tuple(request for request in self.options.dims.dims if request.name in has))
+        return dataclasses.replace(self, options=dataclasses.replace(self.options, dims=dims, reproducers=False))
 
     def outcome_in(self, child: Child, model: onnx.ModelProto, inputs: Mapping[str, Any]) -> Outcome:
         """Verify in a process beside this one, which may crash or hang."""
@@ -114,14 +115,23 @@ class Verification:
         return check
 
 
+def takes_driver(targets: Iterable[Target], device: str | None) -> bool:
+    """Whether what is compiled for the targets runs by a driver."""
+    return any(target.name == "gpu" for target in targets) and not (device or "").startswith("emulated")
+
+
 def _outcome(verification: Verification, raw: bytes, inputs: Mapping[str, Any]) -> Outcome:
     import onnx  # noqa: PLC0415 - an optional extra
 
     return verification.outcome(onnx.ModelProto.FromString(raw), inputs)
 
 
-def _symbols(model: onnx.ModelProto) -> set[str]:
-    return {dim.dim_param for entry in model.graph.input for dim in entry.type.tensor_type.shape.dim if dim.dim_param}
+def _program(model: onnx.ModelProto, dims: Dimensions) -> Program:
+    """What `load_onnx` reads; that leaves a reproducer where it fails."""
+    try:
+        return load(model, ImportOptions(dims))
+    except BranchError:
+        return load_onnx(load(model), dims=dims)
 
 
 def _names(model: onnx.ModelProto) -> Collection[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,18 +13,21 @@ from typing import TYPE_CHECKING, Any
 from argosy.comparison import is_quantised
 from argosy.compiler import resolve_targets
 from argosy.debugging.reduction.case import Case
-from argosy.debugging.reduction.checks import Check, CommandCheck, Counted, Verification
+from argosy.debugging.reduction.checks import Check, CommandCheck, Counted, Verification, takes_driver
 from argosy.debugging.reduction.child import Child, EndedError
 from argosy.debugging.reduction.nodes import graphs_of, nodes_of
 from argosy.debugging.reduction.outcome import Outcome
 from argosy.debugging.reduction.reduced import Reduced
 from argosy.debugging.reduction.script import command_script, verification_script
-from argosy.errors import ArgosyError, UsageError
+from argosy.errors import ArgosyError, BranchError, UsageError
 from argosy.frontends.onnx import load
+from argosy.frontends.onnx.external_data import ExternalData
 from argosy.frontends.onnx.node import node_label
 from argosy.frontends.onnx.protos import read_model, read_type
 from argosy.inputs import InputRequest, make_inputs
+from argosy.ir.binding import wanted_values
 from argosy.ir.program import Program
+from argosy.ir.types import Type
 from argosy.options import CompileOptions, Dimensions, DimValue
 from argosy.targets.base import Target
 from argosy.verification import Tolerance
@@ -68,22 +71,21 @@ def reduce_model(
         raise UsageError(f"checks is {checks} and cases is {cases}, expected at least 1")
     proto, external, name = read_model(model)
     from argosy.debugging.reduction.capture import Reference  # noqa: PLC0415 - needs the onnx package
-    from argosy.debugging.reduction.prepare import prepare  # noqa: PLC0415
     from argosy.debugging.reduction.steps import reduce_case  # noqa: PLC0415
 
     wanted = Dimensions.of(dims)
-    try:
-        prepared = prepare(proto, external, wanted)
-    except ArgosyError as error:
-        raise error.at(name) from None
-    made = dataclasses.replace(options or CompileOptions(), dims=wanted.unbound)
-    verification = Verification(resolve_targets(targets), device, exact, against, tolerance or Tolerance(), made)
-    with Child(seconds, fresh=verification.drives) as child:
-        sets, quantised = _inputs(prepared, child, inputs, wanted, cases)
-        candidates = [Case(prepared, values) for values in sets]
+    asked = resolve_targets(targets)
+    with Child(seconds, fresh=takes_driver(asked, device)) as child:
+        try:
+            start = _start(proto, external, child, inputs, wanted, cases)
+        except ArgosyError as error:
+            raise error.at(name) from None
+        candidates = [Case(start.model, values) for values in start.inputs]
         if check is None:
-            if tolerance is None:  # the rule for the whole is that for its parts
-                verification = dataclasses.replace(verification, tolerance=Tolerance(quantised=quantised))
+            made = dataclasses.replace(options or CompileOptions(), dims=start.dims)
+            # The rule for the whole is that for its parts.
+            allowed = tolerance or Tolerance(quantised=start.quantised)
+            verification = Verification(asked, device, exact, against, allowed, made)
             found = _by_verification(candidates, verification, child, seconds)
         else:
             found = _by_check(candidates, CommandCheck.of(check, seconds) if isinstance(check, str) else check)
@@ -106,18 +108,18 @@ def reduce_model(
         holds.exhausted,
         case.model,
         case.inputs,
-        found.script,
+        found.script(case.model),
     )
 
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """A case that fails, how it does, what tells so, and the script that shows it."""
+    """A case that fails, how it does, what tells so, and what makes the script that shows it on a smaller model."""
 
     case: Case
     outcome: Outcome
     check: Check
-    script: str
+    script: Callable[[onnx.ModelProto], str]
 
 
 def _by_verification(cases: Iterable[Case], verification: Verification, child: Child, seconds: float) -> _Found | None:
@@ -125,19 +127,57 @@ def _by_verification(cases: Iterable[Case], verification: Verification, child: C
     for case in cases:
         outcome = verification.outcome_in(child, case.model, case.inputs)
         if outcome.failed:
-            script = verification_script(verification, outcome, seconds)
+            script = partial(_script, verification, outcome, seconds)
             return _Found(case, outcome, verification.fails_like(outcome, child), script)
     return None
+
+
+def _script(verification: Verification, outcome: Outcome, seconds: float, model: onnx.ModelProto) -> str:
+    return verification_script(verification.of_model(model), outcome, seconds)
 
 
 def _by_check(cases: Iterable[Case], check: Check) -> _Found:
     """The first case for which the user's check holds. Raises UsageError where there is none."""
     for case in cases:
         if check(case.model, case.inputs):
-            return _Found(case, Outcome("check"), check, command_script(check))
+            return _Found(case, Outcome("check"), check, lambda _model: command_script(check))
     raise UsageError(
         "the check does not hold for the model itself", hint="it must exit with 0 where a model shows what you look for"
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Start:
+    """The model to begin with, what is asked of the dims that it has, sets of inputs, and whether it is quantised."""
+
+    model: onnx.ModelProto
+    dims: Dimensions
+    inputs: Sequence[Mapping[str, Any]]
+    quantised: bool
+
+
+def _start(
+    proto: onnx.ModelProto,
+    external: ExternalData,
+    child: Child,
+    inputs: Mapping[str, Any] | InputRequest | None,
+    dims: Dimensions,
+    count: int,
+) -> _Start:
+    """The model with `dims` bound, and the sets of inputs that `argosy.verify` makes.
+
+    Where a branch can't run with these sizes, which may never be taken, the model stays general, as in `load_onnx`.
+    """
+    from argosy.debugging.reduction.prepare import prepare  # noqa: PLC0415 - needs the onnx package
+
+    model, left = prepare(proto, external, dims), dims.unbound
+    try:
+        made, quantised = _inputs(model, child, inputs, dims, count, bound=left != dims)
+    except BranchError:
+        model = prepare(proto, external, Dimensions())
+        left = _numbers(model, dims)
+        made, quantised = _inputs(model, child, inputs, dims, count, bound=False)
+    return _Start(model, left, made, quantised)
 
 
 def _inputs(
@@ -146,39 +186,60 @@ def _inputs(
     inputs: Mapping[str, Any] | InputRequest | None,
     dims: Dimensions,
     count: int,
+    *,
+    bound: bool,
 ) -> tuple[Sequence[Mapping[str, Any]], bool]:
-    """The sets of inputs, which are those of `argosy.verify`, and whether the model is quantised.
+    """The sets of inputs, and whether the model is quantised. Raises BranchError where bound dims contradict it.
 
     The model is read in a child: where that crashes or hangs, no more is known of it than the types of its inputs.
     """
-    asked = partial(_made_inputs, model.SerializeToString(), inputs, dims, count)
+    made = partial(_made_inputs, model.SerializeToString(), inputs, dims, count)
     try:
-        return child.run(asked)
+        return child.run(partial(made, bound=bound))
     except EndedError as ended:
         log.warning("reading the model: %s; its inputs are made for their types alone", ended)
-        return asked(reads=False)
+        return made(reads=False)
 
 
 def _made_inputs(
-    raw: bytes, inputs: Mapping[str, Any] | InputRequest | None, dims: Dimensions, count: int, *, reads: bool = True
+    raw: bytes,
+    inputs: Mapping[str, Any] | InputRequest | None,
+    dims: Dimensions,
+    count: int,
+    *,
+    reads: bool = True,
+    bound: bool = False,
 ) -> tuple[Sequence[Mapping[str, Any]], bool]:
     import onnx  # noqa: PLC0415 - an optional extra
 
     model = onnx.ModelProto.FromString(raw)
-    program = _program(model) if reads else None
-    types = {entry.name: read_type(entry.type, entry.name, f"input {entry.name!r}") for entry in model.graph.input}
+    program = _program(model, bound=bound) if reads else None
     request = inputs if isinstance(inputs, InputRequest) else InputRequest()
     given = None if isinstance(inputs, InputRequest) else inputs
     held = None if program is None else lambda: program
-    sets = [make_inputs(types, request, dims, case=n, given=given, program=held).values for n in range(count)]
-    return sets, program is not None and is_quantised(program)
+    types = _types(model)
+    made = [make_inputs(types, request, dims, case=n, given=given, program=held).values for n in range(count)]
+    return made, program is not None and is_quantised(program)
 
 
-def _program(model: onnx.ModelProto) -> Program | None:
+def _types(model: onnx.ModelProto) -> dict[str, Type]:
+    return {entry.name: read_type(entry.type, entry.name, f"input {entry.name!r}") for entry in model.graph.input}
+
+
+def _numbers(model: onnx.ModelProto, dims: Dimensions) -> Dimensions:
+    """What is asked of the dims of a model that has them all, by their names alone."""
+    values = wanted_values(_types(model), dims)
+    bound = {name: value for name, value in values.items() if isinstance(value, int)}
+    return Dimensions((*Dimensions.of(bound).dims, *dims.unbound.dims))
+
+
+def _program(model: onnx.ModelProto, *, bound: bool) -> Program | None:
     """The program of the whole; None where the model is refused, which may be what is to be reduced."""
     try:
         return load(model)
     except ArgosyError as error:
+        if bound and isinstance(error, BranchError):
+            raise
         log.debug("nothing is known of the whole model: %s", error)
         return None
 

@@ -30,15 +30,19 @@ def reduce_case(case: Case, holds: Holds, reference: Reference) -> Case:
     `reference` gives the true values of a case. Integers are made plain before shapes shrink, as an index into a long
     axis would keep it long.
     """
-    fixed = fix_shapes(case)
-    case = fixed if holds(fixed) else case
-    case = _smaller(case, holds, reference)
+    case = _smaller(_fixed(case, holds), holds, reference)
+    case = _fixed(case, holds)  # now that branches which these shapes contradict may be gone
     case = simplify_values(case, holds, integers_only=True)
     case = shrink_shapes(case, holds)
     case = simplify_values(case, holds)
     used = without_unused(case)
     case = used if holds(used) else case
     return reference.with_output_types(case)
+
+
+def _fixed(case: Case, holds: Holds) -> Case:
+    fixed = fix_shapes(case)
+    return fixed if holds(fixed) else case
 
 
 def _smaller(case: Case, holds: Holds, reference: Reference) -> Case:
