@@ -91,10 +91,10 @@ def _inferred(model: onnx.ModelProto) -> list[onnx.ValueInfoProto]:
 
 def _captured(case: Case) -> dict[str, Captured]:
     main = load(case.model).main
-    values = Truth.by_name(main, case.inputs).results
+    truth = Truth.by_name(main, case.inputs)
     constant = _constants(main)
     return {
-        name: Captured(values[name], value_message(name, result.type), _is_fixed(result, constant))
+        name: Captured(truth.values[result], value_message(name, result.type), _is_fixed(result, constant))
         for name, result in zip(main.result_names, main.results, strict=True)
     }
 
