@@ -99,7 +99,8 @@ class BufferRecord(Record, frozen=True):
     number), `shift` bytes after its start.
 
     `size` is in bytes and may exceed what the type takes (padding, blocked layouts); 0 stands for what the dense
-    row-major tensor takes, sub-byte elements packed. What a view writes, its base holds: a concatenation is
+    row-major tensor takes, sub-byte elements packed. `order` is how the axes of a tensor lie, outermost first; empty
+    where that is row-major, or told by the size. What a view writes, its base holds: a concatenation is
     written through views, a split or a reshape reads through them, an op in place writes a view of its operand.
     """
 
@@ -110,6 +111,7 @@ class BufferRecord(Record, frozen=True):
     size: Size = 0
     base: int | None = None
     shift: Size = 0
+    order: tuple[int, ...] = ()
 
 
 class BindingRecord(Record, frozen=True):

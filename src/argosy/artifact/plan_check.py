@@ -89,6 +89,8 @@ def _check_buffers(plan: PlanRecord, where: str) -> None:
             raise refuse(spot, "a planned buffer lies in an arena, and no other buffer does")
         if (buffer.base is not None) != (buffer.kind == "view") or (buffer.shift and buffer.base is None):
             raise refuse(spot, "a view has a base, and no other buffer has one")
+        if sorted(buffer.order) != [*range(len(buffer.order))]:
+            raise refuse(spot, f"its order {list(buffer.order)} does not name each axis once")
         if buffer.literal is not None:
             check_attributes({"literal": buffer.literal}, spot)
         if buffer.arena is not None:

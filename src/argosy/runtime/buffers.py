@@ -66,6 +66,8 @@ class Sizes:
 class Buffer(msgspec.Struct, frozen=True):
     """A buffer of a plan. `root` is the buffer that it is a part of, itself where it is no view.
 
+    `order` is that of its axes, outermost first; None where they lie as its root's do, which are not row-major.
+
     `kind` is the root's. A buffer in memory is anything but a Python object.
     """
 
@@ -76,6 +78,7 @@ class Buffer(msgspec.Struct, frozen=True):
     base: int | None
     size: Size
     shift: Size
+    order: tuple[int, ...] | None
 
     @property
     def in_memory(self) -> bool:
@@ -117,7 +120,8 @@ class BufferTable:
         for number, record in enumerate(plan.buffers):
             root = root_of(plan.buffers, number)
             kind, type_ = plan.buffers[root].kind, decoder.type(record.type)
-            self._buffers.append(Buffer(number, kind, type_, root, record.base, record.size, record.shift))
+            order = None if record.base is not None and plan.buffers[root].order else record.order
+            self._buffers.append(Buffer(number, kind, type_, root, record.base, record.size, record.shift, order))
         named: dict[Type, frozenset[str]] = {}
         for buffer in self._buffers:
             if buffer.type not in named:

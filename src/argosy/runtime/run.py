@@ -249,11 +249,16 @@ class Run:
             observe(call.instruction, written)
 
     def written(self, number: int) -> Any:
-        """What a kernel wrote, as far as it is a dense tensor; None elsewhere."""
+        """What a kernel wrote, its axes in their own order, as far as it is a dense tensor; None elsewhere."""
         table, symbols = self._table, self._env.symbols
         buffer = table[number]
         dense = isinstance(buffer.type, TensorType) and buffer.type.dims is not None
-        return self.kept(number) if dense and (buffer.size == 0 or table.is_dense(number, symbols)) else None
+        if not dense or buffer.order is None or not (buffer.size == 0 or table.is_dense(number, symbols)):
+            return None
+        value = self.kept(number)
+        if not buffer.order:
+            return value
+        return value.reshape([value.shape[axis] for axis in buffer.order]).transpose(np.argsort(buffer.order))
 
     def _code_at_hand(self) -> Code:
         if self._code is None:

@@ -50,11 +50,11 @@ class Lowering(Protocol):
         """A new buffer; its number."""
         ...
 
-    def memory(self, of: Type) -> int:
-        """A buffer for kernels to write."""
+    def memory(self, of: Type, order: Order = None) -> int:
+        """A buffer for kernels to write, the axes in an order."""
         ...
 
-    def kept(self, of: Type) -> int:
+    def kept(self, of: Type, order: Order = None) -> int:
         """A buffer for kernels to write once, when the artifact is loaded."""
         ...
 
@@ -128,11 +128,11 @@ class Draft:
         source = places[0]
         kernel = copy_kernel(value.tensor, source.order, order).labelled("reorder")
         if self.lowering.is_weight(value) and not kernel.symbols and not type_symbols(value.type):
-            number = self.lowering.kept(value.type)
+            number = self.lowering.kept(value.type, order)
             self.made.append(number)
             self.before.append(self._step(kernel, [source.number], [number]))
         else:
-            number = self.lowering.memory(value.type)
+            number = self.lowering.memory(value.type, order)
             self.body.append(self._step(kernel, [source.number], [number], overlaps=True))
         self.found.setdefault(value, []).append(Place(number, order))
         return number
@@ -147,7 +147,7 @@ class Draft:
     def result(self, index: int = 0, order: Order = None) -> int:
         """The buffer of a result."""
         if index not in self.results:
-            self.results[index] = Place(self._memory(self.instruction.types[index]), order)
+            self.results[index] = Place(self._memory(self.instruction.types[index], order), order)
         return self.results[index].number
 
     def is_weight(self, index: int) -> bool:
@@ -164,10 +164,10 @@ class Draft:
         self.body.append(RunStep(number))
         return number
 
-    def _memory(self, kind: Type) -> int:
+    def _memory(self, kind: Type, order: Order = None) -> int:
         if not self.at_load:
-            return self.lowering.memory(kind)
-        self.made.append(self.lowering.kept(kind))
+            return self.lowering.memory(kind, order)
+        self.made.append(self.lowering.kept(kind, order))
         return self.made[-1]
 
     def undefined(self, index: int = 0) -> Sequence[tuple[str, int]]:

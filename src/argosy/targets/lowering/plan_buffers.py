@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from argosy.artifact.encode import Encoder
 from argosy.artifact.plan import BufferRecord
 from argosy.ir.dim import DimLike, lone_symbol
@@ -41,22 +43,23 @@ class PlanBuffers:
         """Take back the buffers from number `first` on."""
         del self.buffers[first:], self.kinds[first:]
 
-    def memory(self, of: Type) -> int:
+    def memory(self, of: Type, order: Sequence[int] | None = None) -> int:
         """A buffer for kernels to write: in the arena where its size is known when a run begins.
 
-        Elements below a byte lie one to a byte, but for inputs, outputs, weights and what host steps read or write.
+        Its axes lie in `order`, outermost first; row-major without one. Elements below a byte lie one to a byte, but
+        for inputs, outputs, weights and what host steps read or write.
         """
-        return self.raw_memory(in_bytes(of))
+        return self.raw_memory(in_bytes(of), order)
 
-    def kept(self, of: Type) -> int:
+    def kept(self, of: Type, order: Sequence[int] | None = None) -> int:
         """A buffer for kernels to write once, when the artifact is loaded."""
-        return self.buffer("prepared", in_bytes(of))
+        return self.buffer("prepared", in_bytes(of), order=tuple(order or ()))
 
-    def raw_memory(self, of: Type) -> int:
+    def raw_memory(self, of: Type, order: Sequence[int] | None = None) -> int:
         """Like `memory`, elements below a byte packed."""
         if all(symbol.name in self.early for symbol in type_symbols(of)):
-            return self.buffer("planned", of, arena=0)
-        return self.buffer("pooled", of)
+            return self.buffer("planned", of, arena=0, order=tuple(order or ()))
+        return self.buffer("pooled", of, order=tuple(order or ()))
 
     def undefined(self, kind: Type) -> list[tuple[str, int]]:
         """The symbols in a type that have no value yet, and their axes."""
