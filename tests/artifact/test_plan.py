@@ -172,7 +172,7 @@ def deep(tree: dict[str, Any]) -> None:
         ),
         (step("call", reads=[15], arguments=[], writes=[]), "reads buffer 15, which is not written"),
         (buffer(7, type=""), "its type is empty"),
-        (buffer(15, order=[1, 1]), r"its order \[1, 1\] does not name each axis once"),
+        (buffer(15, order=[1, 1]), "its order [1, 1] does not name each axis once"),
         (buffer(7, kind="weight"), "a weight has a literal"),
         (buffer(7, kind="input"), "input buffers are not those of the inputs"),
         (buffer(0, kind="value"), "its buffer 0 is not an input buffer"),
