@@ -6,6 +6,7 @@ import csv
 import dataclasses
 import io
 import math
+import textwrap
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -14,7 +15,7 @@ from argosy.profiling.footprint import Footprint, size_words
 from argosy.profiling.instructions import InstructionTime, OpTime, ShapeTime
 from argosy.profiling.outside import Outside
 from argosy.profiling.spans import Span, trace
-from argosy.profiling.tables import instruction_table, op_table, shape_table
+from argosy.profiling.tables import WIDTH, instruction_table, op_table, shape_table
 from argosy.profiling.times import Times
 
 __all__ = ["Report"]
@@ -149,10 +150,11 @@ class Report:
     def __str__(self) -> str:
         times, rated = self.times, not self.emulated
         lines = [f"variant {self.variant}"]
-        lines += [f"  input {name}: {told}" for name, told in self.inputs.items()]
+        for name, told in self.inputs.items():
+            lines += textwrap.wrap(f"input {name}: {told}", WIDTH, initial_indent="  ", subsequent_indent="    ")
         lines += ["emulated: times are those of the emulator, and say nothing of a device"] * self.emulated
         lines += [
-            f"end to end, {times.count} runs after {self.warmup + 1} to warm up (the first took {_ms(self.first)})",
+            f"end to end, {_runs(times.count)} after {self.warmup + 1} to warm up (the first took {_ms(self.first)})",
             *([f"  step by step, with ranges of {self.ranges}"] if self.ranges else []),
             "  " + "  ".join(f"{name} {_ms(value)}" for name, value in times.columns()),
             f"  quartiles {times.spread:.1%} of the median apart  throughput {times.throughput:.1f} runs/s",
@@ -163,7 +165,7 @@ class Report:
             *self._compared(),
             "by op, what the run is longer by for each launch, by the device's clock"
             if self.device_seconds is not None
-            else f"by op, medians of {self.observed} observed runs",
+            else f"by op, medians of {_runs(self.observed, 'observed ')}",
             *op_table(self.ops, _SLOWEST, rated=rated),
             "by op and shape, slowest first",
             *shape_table(self.shapes, _SHAPES, rated=rated),
@@ -180,6 +182,10 @@ class Report:
         share = f" ({abs(apart) / whole:.1%})" if whole else ""
         more = f"{_ms(abs(apart))}{share} {'more' if apart < 0 else 'less'}"
         return f"sum of instructions {_ms(self.instruction_seconds)}, {more} than {what}"
+
+
+def _runs(count: int, what: str = "") -> str:
+    return f"{count} {what}run{'s' * (count != 1)}"
 
 
 def _ms(seconds: float) -> str:

@@ -31,7 +31,7 @@ _ROOM: Final = 98
 def configure(parser: Parser) -> None:
     """Options of the verb."""
     parser.add_argument(
-        "file", metavar="MODEL", help="a model, a program, or an artifact, of which each variant is told"
+        "file", metavar="MODEL", help="a model, a program, or an artifact: each variant, or those of --arch and --dim"
     )
     parser.add_argument(
         "--node",
