@@ -115,6 +115,7 @@ def test_the_passes_of_an_arch(call: Call, model: Path) -> None:
     [
         (["--arch", "cpu", "--after", "fuse_loop"], "did you mean 'fuse_loops'?"),
         (["--arch", "cpu", "--after", "store_short"], "the pass store_short is not among those that run"),
+        (["--after", "store_short"], "--arch NAME runs those of an arch"),
         (["--arch", "rdna3"], "--arch means several: "),
         (["--arch", "ref"], "ref runs no passes"),
         (["--arch", "cpu", "-O"], "leave -O out"),

@@ -162,6 +162,8 @@ def test_each_variant_of_an_artifact_is_told_as_its_plan_is(bert: bytes) -> None
     assert [each.dims for each in one] == [{"batch": 8, "sequence": 32}]
     some = argosy.why(artifact, "pooler/Gather", dims={"batch": 8}).nodes[0].archs
     assert [each.dims for each in some] == [{}, {"batch": 8, "sequence": 16}, {"batch": 8, "sequence": 32}]
+    low = argosy.why(artifact, "pooler/Gather", dims={"batch": "1..7", "sequence": 16}).nodes[0].archs
+    assert [each.dims for each in low] == [{}, {"batch": 1, "sequence": 16}]
     (general,) = argosy.why(artifact, "pooler/Gather", dims={"batch": 5}).nodes[0].archs
     assert general.dims == {}
     assert [each.words for each in argosy.why(artifact, "pooler/Gather", targets=["ref"]).nodes[0].archs] == ["ref"]

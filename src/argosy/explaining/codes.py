@@ -91,8 +91,14 @@ def _taken(artifact: Artifact, wanted: Dimensions) -> Iterator[VariantRecord]:
     choices = {name: [size] for name, size in values.items() if isinstance(size, int)}
     choices |= {request.name: list(request.values) for request in wanted.specialised}
     every = [dict(zip(choices, sizes, strict=True)) for sizes in itertools.product(*choices.values())]
+    limits = {request.name: request for request in wanted.dims if not request.values}
     for variant in artifact.variants:
-        if any(_takes(variant, sizes, artifact.variants) for sizes in every):
+        is_within = all(
+            limits[name].lower <= size <= (size if (most := limits[name].upper) is None else most)
+            for name, size in variant.dims.items()
+            if name in limits
+        )
+        if is_within and any(_takes(variant, sizes, artifact.variants) for sizes in every):
             yield variant
 
 

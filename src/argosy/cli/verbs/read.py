@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import textwrap
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -111,7 +112,9 @@ def _phases(arguments: argparse.Namespace) -> tuple[Phase, ...]:
         phases += (Phase("asked", tuple(make_pass(name) for name in arguments.apply_pass)),)
     if arguments.after and (name := arguments.after.replace("-", "_")) not in _names(phases):
         make_pass(name)
-        raise UsageError(f"the pass {name} is not among those that run", hint=f"they are: {', '.join(_names(phases))}")
+        more = "" if arguments.arch or arguments.gpu_arch else "; --arch NAME runs those of an arch"
+        told = textwrap.fill(f"they are: {', '.join(_names(phases))}{more}", 96)
+        raise UsageError(f"the pass {name} is not among those that run", hint=told)
     return phases
 
 
