@@ -74,6 +74,7 @@ def test_a_chain_is_reduced_to_its_culprit(tmp_path: Path, capsys: pytest.Captur
     (value,) = found.inputs.values()
     assert np.array_equal(value, [[0, 1]]), "the smallest maximum that is no minimum"
     assert "1 of 40 nodes remains" in str(found)
+    assert str(found).splitlines()[-1].startswith(f"there: {found.model.graph.output[0].name}: 1 of 1 elements differ")
     found.save(tmp_path / "small")
     assert exit_code(tmp_path / "small") == 1
     assert "the failure is there" in capsys.readouterr().out

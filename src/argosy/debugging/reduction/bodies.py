@@ -97,9 +97,11 @@ class Body:
         if not tensor.HasField("shape"):
             return
         sizes = [dim.dim_value or 1 for dim in tensor.shape.dim]
-        body_of(node, self.attribute).output.append(_open_entry(entry.name, tensor.elem_type, len(sizes)))
+        body = body_of(node, self.attribute)
+        absent = len(body.output) - (control(node) == "Loop") - len(node.output)
+        body.output.append(_open_entry(entry.name, tensor.elem_type, len(sizes)))
         result = f"{entry.name}:result"
-        node.output.append(result)
+        node.output.extend((*[""] * absent, result))
         if control(node) == "If":
             name = f"{entry.name}:other"
             other = body_of(node, "else_branch" if self.attribute == "then_branch" else "then_branch")

@@ -56,7 +56,7 @@ def fewer_links(case: Case) -> Iterator[Case]:
         unread = [place for place, name in enumerate(node.output) if place >= states and name not in read]
         if unread and len(unread) < len(node.output):
             yield _without_results(case, index, unread)
-        for place in range(states):
+        for place in range(min(states, len(node.output))):
             fixed = _with_fixed_state(case, index, place)
             if fixed is not None:
                 yield fixed

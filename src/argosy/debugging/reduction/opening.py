@@ -19,7 +19,7 @@ from argosy.debugging.reduction.graph import Graph
 from argosy.debugging.reduction.iteration import alone, body_of, control, first_iteration
 from argosy.debugging.reduction.messages import renamed
 from argosy.debugging.reduction.prepare import put_constants_aside
-from argosy.debugging.reduction.scopes import unique, with_plain_bodies
+from argosy.debugging.reduction.scopes import with_plain_bodies
 from argosy.debugging.reduction.unused import called
 from argosy.errors import ModelError
 from argosy.frontends.onnx.domains import canonical_domain
@@ -74,14 +74,12 @@ def _call(graph: Graph, index: int, function: onnx.FunctionProto, reference: Ref
         nodes = Functions(model).bind_attributes(function, node, set(given))
     except ModelError:
         return
-    prefix = node.name or node.output[0]
-    taken = {name for each in model.graph.node for name in (*each.input, *each.output)}
-    taken.update(entry.name for entry in (*model.graph.input, *model.graph.initializer))
-    made = (name for each in nodes for name in each.output if name)
-    names = {**given, **{name: unique(name, prefix, taken) for name in made}}
+    result = next(name for name in node.output if name)  # no other value of the model, however deep, begins with it
+    made = {name: f"{result}/{name}" for each in nodes for name in each.output if name}
+    names = {**given, **made}
     inside = [renamed(each, names) for each in nodes]
     for each in inside:
-        each.name = each.name and f"{prefix}/{each.name}"
+        each.name = each.name and f"{node.name or result}/{each.name}"
     outputs = [names.get(name, name) for name in function.output]
     own, others = _versions(function.opset_import), _versions(model.opset_import)
     if own.items() <= others.items():

@@ -28,9 +28,10 @@ _SHOWN: Final = 10
 class Reduced:
     """A small model that fails as the whole does, and its inputs.
 
-    `kind` and `failure` say how it fails. `nodes` are the names and ops that remain of `nodes_before`. `checks` were
-    spent; `exhausted` says that there were no more, so that a smaller model may exist. `script` is the text of
-    `reproduce.py`, empty where a function decided.
+    `kind` and `failure` say how the whole fails, `remains` how the small model does, where it was asked once more.
+    `nodes` are the names and ops that remain of `nodes_before`, those in bodies too. `checks` were spent; `exhausted`
+    says that there were no more, so that a smaller model may exist. `script` is the text of `reproduce.py`, empty where
+    a function decided.
     """
 
     kind: Kind
@@ -42,6 +43,7 @@ class Reduced:
     model: onnx.ModelProto
     inputs: Mapping[str, Any]
     script: str
+    remains: str = ""
 
     def save(self, folder: str | Path) -> None:
         """Write model.onnx, inputs.npz, report.json and, where there is a script, reproduce.py.
@@ -67,6 +69,7 @@ class Reduced:
         return {
             "kind": self.kind,
             "failure": self.failure,
+            "remains": self.remains,
             "nodes_before": self.nodes_before,
             "nodes_after": len(self.nodes),
             "nodes": list(self.nodes),
@@ -80,7 +83,8 @@ class Reduced:
         verb = "remains" if len(self.nodes) == 1 else "remain"
         text = f"{self.kind}: {self.failure}\n" if self.failure else ""
         text += f"{len(self.nodes)} of {self.nodes_before} nodes {verb} after {self.checks} checks: {shown}"
-        return f"{text}; there were no more checks, so that fewer nodes may do" if self.exhausted else text
+        text += "; there were no more checks, so that fewer nodes may do" if self.exhausted else ""
+        return f"{text}\nthere: {self.remains}" if self.remains and self.remains != self.failure else text
 
 
 def check_folder(folder: str | Path) -> None:

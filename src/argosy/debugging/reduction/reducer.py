@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -81,12 +81,12 @@ def reduce_model(
         except ArgosyError as error:
             raise error.at(name) from None
         candidates = [Case(start.model, values) for values in start.inputs]
+        made = dataclasses.replace(options or CompileOptions(), dims=start.dims)
+        # The rule for the whole is that for its parts.
+        allowed = tolerance or Tolerance(quantised=start.quantised)
+        verification = Verification(asked, device, exact, against, allowed, made)
         if check is None:
-            made = dataclasses.replace(options or CompileOptions(), dims=start.dims)
-            # The rule for the whole is that for its parts.
-            allowed = tolerance or Tolerance(quantised=start.quantised)
-            verification = Verification(asked, device, exact, against, allowed, made)
-            found = _by_verification(candidates, verification, child, seconds)
+            found = _by_verification(candidates, verification, child)
         else:
             found = _by_check(candidates, CommandCheck.of(check, seconds) if isinstance(check, str) else check)
         if found is None:
@@ -99,6 +99,12 @@ def reduce_model(
                 hint="what comes and goes can't be reduced",
             )
         case = reduce_case(found.case, holds, Reference(child))
+        if check is None:
+            verification = verification.of_model(case.model)
+            script = verification_script(verification, found.outcome, seconds)
+            remains = "" if found.outcome.spoils else verification.outcome_in(child, case.model, case.inputs).told
+        else:
+            script, remains = command_script(found.check), ""
     return Reduced(
         found.outcome.kind,
         found.outcome.told,
@@ -108,39 +114,34 @@ def reduce_model(
         holds.exhausted,
         case.model,
         case.inputs,
-        found.script(case.model),
+        script,
+        remains,
     )
 
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """A case that fails, how it does, what tells so, and what makes the script that shows it on a smaller model."""
+    """A case that fails, how it does, and what tells so."""
 
     case: Case
     outcome: Outcome
     check: Check
-    script: Callable[[onnx.ModelProto], str]
 
 
-def _by_verification(cases: Iterable[Case], verification: Verification, child: Child, seconds: float) -> _Found | None:
+def _by_verification(cases: Iterable[Case], verification: Verification, child: Child) -> _Found | None:
     """The first case for which verifying fails."""
     for case in cases:
         outcome = verification.outcome_in(child, case.model, case.inputs)
         if outcome.failed:
-            script = partial(_script, verification, outcome, seconds)
-            return _Found(case, outcome, verification.fails_like(outcome, child), script)
+            return _Found(case, outcome, verification.fails_like(outcome, child))
     return None
-
-
-def _script(verification: Verification, outcome: Outcome, seconds: float, model: onnx.ModelProto) -> str:
-    return verification_script(verification.of_model(model), outcome, seconds)
 
 
 def _by_check(cases: Iterable[Case], check: Check) -> _Found:
     """The first case for which the user's check holds. Raises UsageError where there is none."""
     for case in cases:
         if check(case.model, case.inputs):
-            return _Found(case, Outcome("check"), check, lambda _model: command_script(check))
+            return _Found(case, Outcome("check"), check)
     raise UsageError(
         "the check does not hold for the model itself", hint="it must exit with 0 where a model shows what you look for"
     )

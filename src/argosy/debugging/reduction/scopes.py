@@ -10,7 +10,7 @@ from argosy.debugging.reduction.case import Case
 from argosy.debugging.reduction.nodes import graphs_of
 from argosy.debugging.reduction.prepare import put_constants_aside
 
-__all__ = ["unique", "with_plain_bodies"]
+__all__ = ["with_plain_bodies"]
 
 
 def with_plain_bodies(case: Case) -> Case:
@@ -27,16 +27,6 @@ def with_plain_bodies(case: Case) -> Case:
     return Case(model, case.inputs)
 
 
-def unique(name: str, prefix: str, taken: set[str]) -> str:
-    """The name, with the prefix where it is taken; it is taken from now on."""
-    found, number = name, 1
-    while found in taken:
-        found = f"{prefix}/{name}" if number == 1 else f"{prefix}/{name}#{number}"
-        number += 1
-    taken.add(found)
-    return found
-
-
 def _make_plain(node: onnx.NodeProto, names: Mapping[str, str], outer: onnx.GraphProto, taken: set[str]) -> None:
     """Rename what a node reads, and what its bodies hold; initializers of these go to the outer graph."""
     node.input[:] = [names.get(name, name) for name in node.input]
@@ -45,8 +35,8 @@ def _make_plain(node: onnx.NodeProto, names: Mapping[str, str], outer: onnx.Grap
         body.ClearField("value_info")
         own = [entry.name for entry in (*body.input, *body.initializer)]
         own += [name for inner in body.node for name in inner.output if name]
-        prefix = node.name or node.output[0]
-        known = {**names, **{name: unique(name, prefix, taken) for name in dict.fromkeys(own)}}
+        prefix = node.name or next(filter(None, node.output), node.op_type)
+        known = {**names, **{name: _unique(name, prefix, taken) for name in dict.fromkeys(own)}}
         for entry in (*body.input, *body.output, *body.initializer):
             entry.name = known.get(entry.name, entry.name)
         for inner in body.node:
@@ -57,3 +47,13 @@ def _make_plain(node: onnx.NodeProto, names: Mapping[str, str], outer: onnx.Grap
         body.ClearField("initializer")
         for tensor in tensors:
             (body if tensor.name in shown else outer).initializer.append(tensor)
+
+
+def _unique(name: str, prefix: str, taken: set[str]) -> str:
+    """The name, with the prefix where it is taken; it is taken from now on."""
+    found, number = name, 1
+    while found in taken:
+        found = f"{prefix}/{name}" if number == 1 else f"{prefix}/{name}#{number}"
+        number += 1
+    taken.add(found)
+    return found
