@@ -12,11 +12,14 @@ import pytest
 import argosy
 from argosy.errors import InternalError
 from argosy.ir import Builder, Program, TensorType
+from argosy.ir.dim import Symbol, floordiv, symbol_dim
 from argosy.ir.dtype import BOOL, FLOAT32, INT64
 from argosy.ir.module import Module, Value
 from argosy.ops.control import If, Loop
 from argosy.ops.index import Compress
 from argosy.ops.matmul import Dot
+from argosy.ops.slicing import Slice
+from argosy.ops.view import Reshape
 from argosy.options import CompileOptions
 from argosy.passes import simplify_algebra
 from argosy.rewrite.rule import RuleSet
@@ -205,6 +208,30 @@ def test_the_branch_that_is_taken_is_looked_into(monkeypatch: pytest.MonkeyPatch
     found = compared(Program(build.module({"y": value})), inputs)
     assert list(found) == ["choice", "else/tanh", "else/one", "else/exp"]
     assert [node for node, entry in found.items() if entry.mismatches] == ["choice", "else/one"]
+
+
+def test_a_body_knows_the_sizes_of_what_is_around_it() -> None:
+    """A branch that reads N/2 elements, and whose instructions mention N, which nothing in the branch tells."""
+    size = Symbol("N")
+    half = floordiv(symbol_dim(size), 2)
+
+    def branch(name: str) -> Module:
+        build = Builder(name)
+        captured = build.parameter("captured", TensorType(FLOAT32, (half, 2)))
+        value = build.pointwise("exp", captured, source=f"{name}/exp")
+        flat = build.add(Reshape((half * 2,)), value, source=f"{name}/flat")
+        return build.module({"out": build.pointwise("tanh", flat, source=f"{name}/tanh")})
+
+    build = Builder()
+    whole = build.tensor_parameter("x", FLOAT32, ("N", 2))
+    condition = build.parameter("c", TensorType(BOOL, ()))
+    part = build.add(Slice((0,), (half,), (0,)), whole, source="part")
+    value = build.add(If(branch("then"), branch("else")), condition, part, part, source="choice")
+    given = Program(build.module({"y": value}))
+    found = compared(given, {"x": np.ones((6, 2), np.float32), "c": np.array(True)})
+    assert list(found) == ["part", "choice", "then/exp", "then/flat", "then/tanh"]
+    assert {node: entry.failed for node, entry in found.items() if entry.failed} == {}
+    assert all(entry.passed and entry.differences for entry in found.values())
 
 
 def test_the_first_iteration_of_a_loop_is_looked_into(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,7 +33,7 @@ def body_of(step: Instruction, truth: Truth) -> Truth | None:
     if found is None:
         return None
     try:
-        return Truth.of(*found, truth.number, wide=truth.is_wide)
+        return Truth.of(*found, truth.number, wide=truth.is_wide, outer=truth.symbols)
     except ModelError:
         return None
 

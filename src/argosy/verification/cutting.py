@@ -31,7 +31,7 @@ class Truth:
     """What each value of a module is in a run of ref, and each symbol.
 
     `number` is that of the run, which random numbers depend on. `exact` are the values in float64 where it is a run of
-    ref64; then `values` are those, rounded to the types of the module.
+    ref64; then `values` are those, rounded to the types of the module. `outer` are symbols of the modules around it.
     """
 
     module: Module
@@ -39,15 +39,24 @@ class Truth:
     symbols: Mapping[str, int]
     number: int = 0
     exact: Mapping[Value, Any] | None = None
+    outer: frozenset[str] = frozenset()
 
     @staticmethod
-    def of(module: Module, arguments: Sequence[Any], number: int = 0, *, wide: bool = False) -> Truth:
-        """Run a module on ref, or `wide` on ref64. All values are kept."""
-        env = Env({}, number)
+    def of(
+        module: Module,
+        arguments: Sequence[Any],
+        number: int = 0,
+        *,
+        wide: bool = False,
+        outer: Mapping[str, int] | None = None,
+    ) -> Truth:
+        """Run a module on ref, or `wide` on ref64. All values are kept. `outer` are symbols of modules around it."""
+        env = Env(dict(outer or {}), number)
         if wide:
             exact = wide_values(module, arguments, env)
-            return Truth(module, rounded(exact, {v: v.type for v in exact}), dict(env.symbols), number, exact)
-        values: dict[Value, Any] = {
+            values = rounded(exact, {v: v.type for v in exact})
+            return Truth(module, values, dict(env.symbols), number, exact, frozenset(outer or ()))
+        values = {
             parameter.result(): argument for parameter, argument in zip(module.parameters, arguments, strict=True)
         }
 
@@ -55,7 +64,7 @@ class Truth:
             values.update(zip(instruction.results, results, strict=True))
 
         Interpreter(module).run(arguments, env, keep)
-        return Truth(module, values, dict(env.symbols), number)
+        return Truth(module, values, dict(env.symbols), number, outer=frozenset(outer or ()))
 
     @staticmethod
     def by_name(module: Module, inputs: Mapping[str, Any], number: int = 0, *, wide: bool = False) -> Truth:
@@ -153,11 +162,10 @@ class _Cutter(Rebuild):
         own = set() if apart else set(chosen)
         given = set(truth.module.parameters)
         # Symbols that come from elsewhere are what they are in the run.
-        outside = {
-            name: truth.symbols[name]
-            for name, definer in definers.items()
-            if definer not in own and definer not in given and name in truth.symbols
-        }
+        told = {name for step in given for name in _lone(step.types[0])}
+        inner = {name for name, definer in definers.items() if definer in own or definer in given}
+        inner -= truth.outer - told
+        outside = {name: size for name, size in truth.symbols.items() if name not in inner}
         super().__init__(truth.module, namer_of(truth.module), outside)
         self._truth = truth
         self._chosen = chosen
@@ -241,8 +249,11 @@ class _Cutter(Rebuild):
     def _parameter(self, maker: Instruction) -> Value:
         name = maker.names[0]
         if name not in self._inputs:
-            self._inputs[name] = self._truth.values[maker.result()]
-            self.adopt(maker)
+            array = self._inputs[name] = self._truth.values[maker.result()]
+            if any(symbol.name in self.substitution for symbol in type_symbols(maker.types[0])):
+                self._values[maker.result()] = self.tape.parameter(name, self._type(maker.types[0], array))
+            else:
+                self.adopt(maker)
         return self.value(maker.result())
 
     def _define_symbols(self, outputs: Sequence[tuple[str, Value]]) -> None:
