@@ -12,7 +12,7 @@ import pytest
 import argosy
 from argosy.artifact import lifetimes as lifetimes_module
 from argosy.debugging import Bisection, bisect
-from argosy.errors import InternalError
+from argosy.errors import InternalError, UsageError
 from argosy.ir import Builder, Program, TensorType
 from argosy.ir.dtype import BOOL, FLOAT32, INT64
 from argosy.ir.module import Module, Value
@@ -271,6 +271,12 @@ def test_against_float64_a_model_may_be_to_blame_itself() -> None:
     assert answer.blame is not None
     assert (answer.blame.part, answer.blame.without) == ("model:rounding", ())
     assert 1 / 64 < answer.differences[0].largest <= 1 / 32, "half a step of float32 at a million"
+
+
+def test_only_ref_and_ref64_tell_what_lies_between() -> None:
+    program = chain(0, times_one)
+    with pytest.raises(UsageError, match="ref or ref64"):
+        bisect(program, argosy.compile(program, targets=("cpu",)), rows(), device="cpu", against="onnxruntime")
 
 
 def test_against_float64_faults_are_found_as_against_ref(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from argosy.debugging.binding import bound_by, first_misbound
 from argosy.debugging.blame import Blame, blame_code, blame_passes, evaluated
 from argosy.debugging.imported import first_misread
 from argosy.debugging.search import first_wrong
-from argosy.debugging.symptom import Symptom, symptom_of
+from argosy.debugging.symptom import Outputs, Symptom, symptom_of
 from argosy.errors import ArgosyError, UsageError
 from argosy.ir.program import Program
 from argosy.runtime.session import Session
@@ -109,6 +109,8 @@ def bisect(
     `model` (a path, bytes or a ModelProto) ref is compared with ONNX Runtime, node by node, before. `number` is that
     of the run, which random numbers depend on.
     """
+    if against not in ("ref", "ref64"):
+        raise UsageError(f"{against!r} does not tell what lies between", hint="bisect against ref or ref64")
     session = Session(artifact, device=device, exact=exact, checked=True)
     choice = session.choice(inputs)
     record = choice.variant
@@ -132,11 +134,19 @@ def bisect(
         misbound = first_misbound(plain, code, record.dims, symptom)
         if misbound is not None:
             part, blame = misbound
-            differences = measure(part.expected, evaluated(bound_by(code, part.program.main, record.dims), part))
-            return Bisection(choice.words, part.nodes, part.ops, differences, blame=blame)
+            found, error = _outcome(lambda: evaluated(bound_by(code, part.program.main, record.dims), part))
+            return Bisection(choice.words, part.nodes, part.ops, measure(part.expected, found), error, blame)
         bound = bound_by(code, program.main, record.dims)
         truth = Truth.by_name(bound, inputs, number, wide=truth.is_wide)
     return _Search(code, symptom).run(choice.words, truth)
+
+
+def _outcome(run: Callable[[], Outputs]) -> tuple[Outputs, str]:
+    """What a run gives, or nothing and what it ends with."""
+    try:
+        return run(), ""
+    except ArgosyError as error:
+        return {}, str(error)
 
 
 class _Search:
@@ -158,12 +168,7 @@ class _Search:
         is_wrong = self._passes_wrong if by_passes else self._is_wrong
         part = self._deeper(first_wrong(truth, is_wrong) or whole, is_wrong)
         log.info("the first wrong node is %s", ", ".join(part.nodes))
-        found: dict[str, Any] = {}
-        error = ""
-        try:
-            found = code.run(part)
-        except ArgosyError as raised:
-            error = str(raised)
+        found, error = _outcome(lambda: code.run(part))
         blame = blame_passes(part, code, symptom) if by_passes or error else None
         blame = blame or blame_code(part, code, symptom)
         without = (*code.options.without, *blame.without) if blame.without else ()
