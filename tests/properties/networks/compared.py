@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -12,10 +13,15 @@ from onnx import ModelProto, numpy_helper
 
 import argosy
 from argosy.comparison import Agree, compare
+from argosy.compiler import load_onnx, resolve_targets
 from argosy.frontends.onnx import load
 from argosy.ir import Env
 from argosy.ir.dtype import Array, DType
 from argosy.ir.interpreter import Interpreter
+from argosy.ir.module import Module
+from argosy.ir.program import Program
+from argosy.options import CompileOptions
+from argosy.verification.code import Code
 from tests.properties.networks import control, layers, layout, pointwise, quantised
 from tests.properties.networks.network import Network, Template
 from tests.properties.onnx_graphs.graph import NotDrawn, newest_opset, run_onnxruntime
@@ -80,34 +86,51 @@ def compare_network(network: Network, place: str = "ref") -> Verdict:
     """`ref` beside ONNX Runtime, or the code for a place beside `ref`, in every run.
 
     A place is `cpu` or the arch of a GPU, which is emulated; perhaps with a precision, and with `bound`: then the code
-    is for the sizes of the first run.
+    is for the sizes of the first run. With `passes` nothing is compiled: `ref` runs what the passes of any arch make of
+    the network, and it is lowered to a plan.
     """
     arch, *settings = place.split(":")
     precision = next((setting for setting in settings if setting in _ROUNDOFF), "fp32")
     bound = "bound" in settings
     model = network.model()
     program = load(model)
-    session = None
+    code: Callable[[Mapping[str, Array]], Mapping[str, Any]] | None = None
     if arch != "ref":
         dims = {name: sizes[0] for name, sizes in network.symbols.items() if bound and name in _symbols(model)}
-        compiled = argosy.compile(program, targets=(arch,), jobs=1, precision=precision, dims=dims)
-        session = argosy.Session(compiled, device=arch if arch == "cpu" else f"emulated:{arch}", checked=True)
+        if "passes" in settings:
+            code = partial(_run, _piped(load_onnx(program, dims=dims), arch, precision))
+        else:
+            made = argosy.compile(program, targets=(arch,), jobs=1, precision=precision, dims=dims)
+            code = argosy.Session(made, device=arch if arch == "cpu" else f"emulated:{arch}", checked=True).run
     rule = _Close(network.quantised, precision)
     for run in network.runs[:1] if bound else network.runs:
         feeds = network.feeds(run)
-        values = Interpreter(program.main).run([feeds[name] for name in program.inputs], Env())
-        ours = dict(zip(program.outputs, map(np.asarray, values), strict=True))
-        if session is None:
+        ours = _run(program.main, feeds)
+        if code is None:
             expected, why = _onnxruntime(model, feeds)
             if expected is None:
                 return Verdict("not run", why)
             wrong = compare(expected, ours, rule)
         else:
-            wrong = compare(ours, session.run(feeds), rule)
+            wrong = compare(ours, code(feeds), rule)
         if wrong:
             kind = "amplified" if _amplifies(network, model, run, rule) else "differs"
             return Verdict(kind, f"run {run}: {'; '.join(map(str, wrong))}")
     return Verdict("agrees")
+
+
+def _piped(program: Program, arch: str, precision: str) -> Module:
+    """The module that an arch makes its kernels of. Raises where it makes no plan."""
+    (target,) = resolve_targets([arch])
+    options = CompileOptions(precision=precision)
+    module = Code(target, options).piped(program.main)
+    target.outline(module, options)
+    return module
+
+
+def _run(module: Module, feeds: Mapping[str, Array]) -> dict[str, Any]:
+    results = Interpreter(module).run([feeds[name] for name in module.parameter_names], Env())
+    return dict(zip(module.result_names, map(np.asarray, results), strict=True))
 
 
 def _symbols(model: ModelProto) -> set[str]:

@@ -35,11 +35,11 @@ def sign_float(x):
 
 @triton.jit
 def min_nan(a, b):
-    return tl.where(a != a, a, tl.where(b != b, b, tl.where(b < a, b, a)))
+    return tl.minimum(a, b, propagate_nan=tl.PropagateNan.ALL)
 
 @triton.jit
 def max_nan(a, b):
-    return tl.where(a != a, a, tl.where(b != b, b, tl.where(a < b, b, a)))
+    return tl.maximum(a, b, propagate_nan=tl.PropagateNan.ALL)
 
 @triton.jit
 def erf_short(x):
