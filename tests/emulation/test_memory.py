@@ -243,6 +243,20 @@ def test_what_lies_beyond_a_buffer(engine: Any) -> None:
     np.testing.assert_array_equal(found, np.stack([expected, expected], 1))
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("arch", ["gfx942", "gfx1100", "gfx1250"])
+def test_a_lane_that_starts_before_a_buffer(arch: str, engine: Any) -> None:
+    """Its offset is 4 below 0 and that of the instruction 4 above; on gfx1250 both are added in more than 32 bits."""
+    lanes, word, add, none = (64, "dword", "add", "0") if arch == "gfx942" else (32, "b32", "add_nc", "null")
+    data = np.random.default_rng(6).integers(1, 256, (lanes, 16), np.uint8)
+    body = [*_prepare("buffer", arch, "s[4:5]"), f"v_{add}_u32_e32 v3, -4, v2"]
+    body += ["s_movk_i32 s10, 0x7f", "s_mov_b32 s11, 0"] if arch == "gfx1250" else []  # 16256 bytes
+    body += [f"buffer_load_{word} v4, v3, s[8:11], {none} offen offset:4", f"global_store_{word} v2, v4, s[6:7]"]
+    found = run(body, engine, data, 16 * lanes, arch=arch).reshape(lanes, 16)[:, :4]
+    expected = np.where((arch == "gfx1250") & (np.arange(lanes)[:, None] == 0), 0, data[:, :4])
+    np.testing.assert_array_equal(found, expected)
+
+
 SCALARS = {
     "s_load_dword": 4, "s_load_dwordx2": 8, "s_load_dwordx4": 16, "s_load_dwordx8": 32, "s_load_dwordx16": 64,
     "s_load_b32": 4, "s_load_b64": 8, "s_load_b96": 12, "s_load_b128": 16, "s_load_b256": 32, "s_load_b512": 64,

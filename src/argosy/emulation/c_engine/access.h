@@ -239,8 +239,9 @@ static int run_buffer(Machine *m, Wave *w, const Instruction *in) {
   if (wide ? high >> 44 & 0xFFFF : low >> 48 & 0x3FFF) return fail(m, FAULT_UNKNOWN, w, 0, start, 0);
   for (int i = 0; i < m->lanes; i++) {
     if (!(mask >> i & 1)) continue;
-    offsets[i] = (uint64_t)in->offset[0] + word_at(w, shared, 0, 0);
-    if (in->flags & HAS_OFFEN) offsets[i] += word_at(w, place, 0, i);
+    offsets[i] = (uint64_t)in->offset[0] + (in->flags & HAS_OFFEN ? word_at(w, place, 0, i) : 0);
+    if (!wide) offsets[i] = (uint32_t)offsets[i]; /* a lane may start before the buffer, and end in it */
+    offsets[i] += word_at(w, shared, 0, 0);
     if (offsets[i] + in->bytes <= size && !inside(m, start + offsets[i], in->bytes))
       return fail(m, FAULT_BOUNDS, w, i, start + offsets[i], in->bytes);
   }

@@ -188,15 +188,20 @@ def _loaded(waves: Waves, form: MemoryForm, data: Operand, values: NDArray[np.ui
 
 # ------------------------------------------------------------------------------------------------------ buffers
 def _buffer(waves: Waves, memory: Memory, instruction: Instruction, form: MemoryForm, chosen: Any, count: int) -> None:
-    """A raw buffer: what lies beyond its size loads zeros and stores nothing."""
+    """A raw buffer: what lies beyond its size loads zeros and stores nothing.
+
+    A lane's offset and that of the instruction are added in 32 bits, then that of all lanes; on gfx1250 nothing wraps.
+    Sources: pull requests 10928 of ROCm/rocm-systems (as seen on gfx950) and 152584 of llvm/llvm-project.
+    """
     if form.atomic or "idxen" in instruction.modifiers:
         raise NotEmulated(f"the instruction {instruction.statement.text}")
     data, (place, resource, shared) = instruction.sources[0], instruction.sources[-3:]
     start, size = _resource(waves, form, resource, chosen, count)
-    offset = waves.read(shared, "u32", chosen, count).astype(np.uint64) + np.uint64(_offset(instruction))
+    own: Any = np.uint64(_offset(instruction))
     if "offen" in instruction.modifiers:
-        offset = offset + waves.read(place, "u32", chosen, count).astype(np.uint64)
-    offset = np.broadcast_to(offset, (count, waves.lanes))
+        own = own + waves.read(place, "u32", chosen, count).astype(np.uint64)
+    own = own if form.wide else own & np.uint64(0xFFFFFFFF)
+    offset = np.broadcast_to(own + waves.read(shared, "u32", chosen, count).astype(np.uint64), (count, waves.lanes))
     mask = waves.exec_of(chosen)
     inside = offset + np.uint64(form.bits // 8) <= size
     if form.into:
