@@ -62,8 +62,8 @@ def with_work(
     made = list(body)
     for index, step in kernels.items():
         counted = {kind: size(count) for kind, count in found.get(index, {}).items()}
-        beside = [other for other, each in kernels.items() if other != index and set(each.writes) & set(step.writes)]
-        is_alone = all(other in found and index in found for other in beside)  # else they are alternatives
+        beside = [other for other, each in kernels.items() if set(each.writes) & set(step.writes)]
+        is_alone = beside == [index] or all(other in found and _may_be_idle(kernels[other]) for other in beside)
         parts = [
             *_read_parts(step, module, operands, places),
             *([None] * len(step.writes) if is_alone else _written_parts(step, module, given[index], places)),
@@ -71,6 +71,11 @@ def with_work(
         told = msgspec.structs.replace(step, operations=counted, whole=_UNKNOWN not in parts)
         made[index] = with_parts(told, parts, size) if told.whole else told
     return made
+
+
+def _may_be_idle(step: Kernel) -> bool:
+    """Whether calls may be alternatives, of which a run does one."""
+    return isinstance(step, CallStep) and isinstance(step.chunks, str)
 
 
 def with_parts(step: Step, parts: Sequence[DimLike | None], size: Callable[[DimLike], Size]) -> Step:
@@ -199,6 +204,5 @@ def _shared_out(
     yield able[0], product.operations
     for index in every:
         step = kernels[index]
-        is_other = isinstance(step, CallStep) and isinstance(step.chunks, str) and step is not first
-        if is_other and set(step.writes) & set(first.writes):
+        if step is not first and _may_be_idle(step) and set(step.writes) & set(first.writes):
             yield index, product.operations
