@@ -61,16 +61,16 @@ def test_ref_agrees_with_onnx_runtime_on_more(first: int) -> None:
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("first", range(1000, 1300, 50))
+@pytest.mark.parametrize("first", range(10000, 20000, 1000))
 def test_code_agrees_with_ref_on_more(first: int) -> None:
-    run(range(first, first + 50), "cpu", "cpu:bound", "cpu:fp16")
+    run(range(first, first + 30), "cpu", "cpu:bound", "cpu:fp16")
 
 
 @reachable
 @pytest.mark.nightly
-@pytest.mark.parametrize("first", range(1000, 1144, 12))
+@pytest.mark.parametrize("first", range(300000, 309000, 1000))
 def test_emulated_code_agrees_with_ref_on_more(first: int) -> None:
-    run(range(first, first + 12), *FAR)
+    run(range(first, first + 20), *FAR)
 
 
 def test_a_fault_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
