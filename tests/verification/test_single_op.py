@@ -19,6 +19,7 @@ from argosy.ir.interpreter import Interpreter, evaluate
 from argosy.ir.module import Constant, Instruction
 from argosy.ir.op import Env
 from argosy.ir.types import TensorType
+from argosy.ops.control import If
 from argosy.ops.convolution import Conv
 from argosy.ops.einsum import Einsum
 from argosy.ops.matmul import Dot
@@ -81,6 +82,27 @@ def test_products_of_short_operands_have_the_error_of_these() -> None:
         for operands in (None, [a, b]):
             assert allowed(tolerance_of(instruction, {}, precision, operands), truth, found)
             assert not allowed(tolerance_of(instruction, {}, "fp32", operands), truth, found)
+
+
+def test_products_in_a_branch_round_their_factors_one_after_another() -> None:
+    """Means by a weight that bf16 rounds down by nearly all that it may: a dozen are further off than one may be."""
+    short = DTYPES["bfloat16"].numpy
+    mean = np.full((32, 32), (1 + 0.9 * 2.0**-8) / 32, np.float32)
+    x = np.abs(data(20, 32))
+    truth, found = x.astype(np.float64), x
+    build = Builder("then")
+    value = build.tensor_parameter("captured", FLOAT32, (20, 32))
+    for _ in range(12):
+        truth = truth @ mean.astype(np.float64)
+        factors = [each.astype(short).astype(np.float64) for each in (found, mean)]
+        found = (factors[0] @ factors[1]).astype(np.float32)
+        value = build.add(Dot(), value, build.constant(mean))
+    branch = build.module({"out": value})
+    operands = [np.array(True), x, x]
+    instruction = made(If(branch, branch), *operands)
+    assert allowed(tolerance_of(instruction, {}, "bf16", operands), truth, found)
+    assert not allowed(tolerance_of(instruction, {}, "fp32", operands), truth, found)
+    assert not allowed(tolerance_of(made(Dot(), x, mean), {}, "bf16"), truth, found)
 
 
 def test_factors_below_the_normal_numbers_of_fp16_are_rounded_coarsely() -> None:

@@ -106,7 +106,7 @@ def tolerance_of(
     unit = _unit(instruction)
     steps = terms_of(instruction, sizes)
     growth = min(steps, _CERTAIN * math.sqrt(steps))
-    short = _ROUNDOFF.get(precision, 0.0) if name in _PRODUCTS or instruction.op.modules() else 0.0
+    short = _ROUNDOFF.get(precision, 0.0) * _products(instruction, sizes)
     factor = 2 * unit * growth + 2 * short
     given = [operand for operand in instruction.operands if operand is not None]
     floats = any(isinstance(value.type, TensorType) and value.type.dtype.is_float for value in given)
@@ -120,6 +120,13 @@ def tolerance_of(
     words = f"{share}, roundoff {unit:.2g}{f', of factors {short:.2g}' if short else ''}"
     makes_integers = name in ("quantize", "pointwise") or bool(instruction.op.modules())
     return Rounding(factor, int(floats and makes_integers), words, magnitudes, errors)
+
+
+def _products(instruction: Instruction, sizes: Mapping[str, int]) -> int:
+    """How many products follow one another, at most, each of which rounds its factors: several in a body alone."""
+    op, name = instruction.op, instruction.op.name
+    inner = max((sum(_products(each, sizes) for each in module.instructions) for module in op.modules()), default=0)
+    return int(name in _PRODUCTS) + inner * (_trips(instruction, sizes) if name in ("loop", "scan") else 1)
 
 
 def terms_of(instruction: Instruction, sizes: Mapping[str, int]) -> int:
