@@ -126,6 +126,14 @@ def test_sizes_that_nobody_gave_are_told(call: Call, artifact: Path) -> None:
     assert "generated with" not in call("run", artifact, "--dim", "N=2").err
 
 
+def test_a_file_of_several_inputs_belongs_elsewhere(call: Call, artifact: Path, tmp_path: Path) -> None:
+    np.savez(tmp_path / "all.npz", x=np.ones((2, 5), np.float32))
+    answer = call("run", artifact, "--input", tmp_path / "all.npz")
+    assert answer.code == 2
+    assert f"--inputs {tmp_path / 'all.npz'}" in answer.err
+    assert "--inputs" not in call("run", artifact, "--input", tmp_path / "absent.npz").err
+
+
 def test_integers_stay_in_range(call: Call, tmp_path: Path) -> None:
     picker = models.picker(tmp_path / "picker.onnx")
     out = tmp_path / "out.npz"

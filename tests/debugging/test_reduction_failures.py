@@ -205,6 +205,8 @@ def test_a_fault_of_a_device_is_looked_for_in_children() -> None:
     assert found is not None
     assert (found.kind, found.nodes) == ("error", ("guilty (MatMul)",))
     assert "a race" in found.failure
+    nodes = {node.name or node.op_type for node in fault.model().graph.node}
+    assert found.failure.partition(": ")[0] in nodes, "where in the model, before the kernel that does it"
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the fault is planted in this process alone")

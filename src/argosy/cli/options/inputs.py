@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from argosy.cli.parser import Parser
@@ -54,7 +55,8 @@ def input_request(arguments: argparse.Namespace) -> InputRequest:
             continue
         name, equals, file = text.partition("=")
         if not (equals and name and file):
-            raise UsageError(f"--input is {text!r}", hint=_FORMS)
+            several = f"; --inputs {text} takes a folder or an .npz file with several" if Path(text).exists() else ""
+            raise UsageError(f"--input is {text!r}", hint=f"{_FORMS}{several}")
         files.append((name, file))
     fills = [(name, 0) for name in arguments.fill0] + [(name, 1) for name in arguments.fill1]
     ranges = tuple(_range(text) for text in arguments.input_range)

@@ -167,8 +167,12 @@ class DeviceExecutor:
         for step in launches:
             if step.code not in modules:
                 modules[step.code] = self._device.load(code[step.code])
-            if (step.code, step.entry) not in functions:
+            if (step.code, step.entry) in functions:
+                continue
+            try:
                 functions[step.code, step.entry] = self._device.function(modules[step.code], step.entry, step.shared)
+            except DeviceError as error:
+                raise error.at(step.source) from None
 
     def _made(self, blocks: Sequence[Block], decoder: Decoder, kept: Sequence[int], given: Sequence[int] = ()) -> _Body:
         return _Body(blocks, self._plan, self._table, decoder, self._where, self._on_device, kept, given)

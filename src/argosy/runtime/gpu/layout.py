@@ -251,7 +251,7 @@ class DeviceFrame:
         return programs <= units or programs * math.prod(bound.block) <= units * _USUAL_THREADS
 
     def start(self, bound: Sequence[Bound]) -> None:
-        """Start launches. Raises DeviceError with the place in the model of one that the driver refuses."""
+        """Start launches. Raises DeviceError with the place in the model of one that the driver or emulator refuses."""
         before: Bound | None = None  # in front of the first is a copy, which has ended when a kernel behind it begins
         for each in bound:
             early = each.programmatic and before is not None and self._is_small(each) and self._is_small(before)
@@ -261,7 +261,7 @@ class DeviceFrame:
                     each.function, each.grid, each.block, each.shared, self.stream, each.parameters,
                     programmatic=early,
                 )  # fmt: skip
-            except DriverError as error:
+            except DeviceError as error:
                 raise error.at(each.source) from None
 
     def launch(self, number: int, steps: Sequence[LaunchStep]) -> None:
