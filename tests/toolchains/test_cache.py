@@ -41,6 +41,30 @@ def test_the_least_recently_used_go_first(cache: DiskCache) -> None:
     assert cache.entries() == []
 
 
+def test_a_folder_is_looked_through_once_in_some_minutes(cache: DiskCache) -> None:
+    def fill() -> None:
+        for number in range(8):
+            cache.put(key(number), bytes(2000), {})
+
+    def held() -> int:
+        return sum(entry.size for entry in cache.entries())
+
+    fill()
+    cache.trim()
+    assert held() <= 10_000
+    fill()
+    DiskCache(cache.folder, limit=10_000).trim()  # another process
+    assert held() > 10_000, "just now it was looked through"
+    mark = cache.folder / ".trimmed"
+    os.utime(mark, (mark.stat().st_mtime - 3600,) * 2)
+    cache.trim()
+    assert held() <= 10_000
+    fill()
+    os.utime(mark, (mark.stat().st_mtime + 3600,) * 2)  # a clock that was set back
+    cache.trim()
+    assert held() <= 10_000
+
+
 def test_left_overs_of_interrupted_writes_are_pruned_and_never_read(cache: DiskCache) -> None:
     cache.put(key(1), b"good", {})
     (cache.folder / "00" / f".{key(2)}.1-ab.part").write_bytes(b"half")

@@ -2,8 +2,8 @@
 
 An entry is a file: a line of JSON that says what it is, then the bytes. The line holds their SHA-256, so that
 a damaged entry is noticed and dropped. Entries are written beside their place and renamed, so processes may share
-the folder; the least recently used go when the folder grows over its limit. A folder that can't be read or
-written costs time only: a warning is logged once, and everything is compiled.
+the folder; the least recently used go some minutes after the folder has grown over its limit. A folder that can't be
+read or written costs time only: a warning is logged once, and everything is compiled.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import json
 import logging
 import os
 import secrets
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +27,10 @@ log = logging.getLogger("argosy.cache")
 DEFAULT_LIMIT: Final = 1 << 30
 """Bytes that a cache folder may hold."""
 _LINE_LIMIT: Final = 1 << 16
+_MARK: Final = ".trimmed"
+"""A file whose time of change is when the folder was trimmed last."""
+_PAUSE: Final = 300.0
+"""Seconds in which the folder may grow over its limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +100,16 @@ class DiskCache:
             description = {name: text for name, text in header.items() if name not in ("key", "sha256")}
             found.append(CacheEntry(path.name, status.st_size, status.st_mtime, description))
         return sorted(found, key=lambda entry: -entry.used)
+
+    def trim(self) -> None:
+        """Prune, unless some process has done so in the last minutes: to look at a large folder takes a while."""
+        mark = self.folder / _MARK
+        with contextlib.suppress(OSError):
+            if 0 <= time.time() - mark.stat().st_mtime < _PAUSE:
+                return
+        with contextlib.suppress(OSError):
+            mark.touch()
+        self.prune()
 
     def prune(self, limit: int | None = None) -> int:
         """Remove the least recently used entries until at most `limit` bytes are left; the bytes that went."""

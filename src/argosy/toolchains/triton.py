@@ -164,7 +164,7 @@ def compile_kernels(
             order = sorted(missing, key=lambda key: -len(missing[key].text))
             going = {key: workers.start(key, partial(made, key, workers)) for key in order}
             found.update({key: each.result() for key, each in going.items()})
-        store.prune()
+        store.trim()
     return [found[key] for key in keys]
 
 

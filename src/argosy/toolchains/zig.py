@@ -156,7 +156,7 @@ def compile_objects(
             except BaseException:
                 pool.shutdown(cancel_futures=True)
                 raise
-        store.prune()
+        store.trim()
     return [objects[key] for key in keys]
 
 
