@@ -35,11 +35,11 @@ def sign_float(x):
 
 @triton.jit
 def min_nan(a, b):
-    return tl.minimum(a, b, propagate_nan=tl.PropagateNan.ALL)
+    return tl.where(a != a, a, tl.where(b != b, b, tl.minimum(a, b)))
 
 @triton.jit
 def max_nan(a, b):
-    return tl.maximum(a, b, propagate_nan=tl.PropagateNan.ALL)
+    return tl.where(a != a, a, tl.where(b != b, b, tl.maximum(a, b)))
 
 @triton.jit
 def erf_short(x):
