@@ -17,6 +17,7 @@ from tests.conformance.runners import Runner
 
 __all__ = ["Outcome", "explain", "judge", "shorten"]
 
+_REPRODUCER = re.compile(r"\s+reproducer: \S+")
 _OP = re.compile(r"([\w.]+::\w+), opset \d+")
 
 
@@ -69,5 +70,5 @@ def shorten(reason: str, limit: int = 240) -> str:
     """A reason in one line of at most `limit` characters; of unsupported nodes, the ops."""
     if reason.startswith("UnsupportedError") and (ops := _OP.findall(reason)):
         reason = f"unsupported: {', '.join(sorted(set(ops)))}"
-    line = re.sub(r"\s+", " ", reason).strip()
+    line = re.sub(r"\s+", " ", _REPRODUCER.sub("", reason)).strip()  # a place on this machine says nothing of the case
     return line if len(line) <= limit else f"{line[: limit - 1]}…"
