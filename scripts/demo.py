@@ -39,7 +39,7 @@ def main() -> int:
     target = MODELS / "magika.argosy"
 
     begin = time.perf_counter()
-    argosy.compile(MODELS / "magika-model.onnx", targets=("ref",)).save(target)
+    argosy.compile(MODELS / "magika-model.onnx", targets=("native",)).save(target)
     print(
         f"compiled into {target.relative_to(ROOT)}, {target.stat().st_size / 1e6:.1f} MB, "
         f"in {time.perf_counter() - begin:.1f} s"
