@@ -6,12 +6,13 @@ import multiprocessing
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from typing import Any, Protocol, TypeVar
 
 from tests.conformance.judge import Outcome
 
-__all__ = ["HasId", "run_cases"]
+__all__ = ["HasId", "Named", "run_cases"]
 
 
 class HasId(Protocol):
@@ -21,6 +22,13 @@ class HasId(Protocol):
     def id(self) -> str:
         """Its name, unique in its suite."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A case that is nothing but its name."""
+
+    id: str
 
 
 C = TypeVar("C", bound=HasId)

@@ -8,12 +8,11 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
 import argosy
 from tests.conformance.judge import Outcome, explain, shorten
-from tests.conformance.pool import run_cases
+from tests.conformance.pool import Named, run_cases
 from tests.hardware.packs import Packs
 from tests.hardware.trials import MODELS, read_trial, said_of, trial_names
 
@@ -29,13 +28,6 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument("--workers", type=int, default=4, metavar="N", help="processes at a time (default: 4)")
     parser.add_argument("--limit", type=float, default=60.0, metavar="S", help="seconds for one model (default: 60)")
     parser.set_defaults(run=_run)
-
-
-@dataclass(frozen=True, slots=True)
-class _Named:
-    """What the pool takes for a case."""
-
-    id: str
 
 
 def judge_model(packs: Packs, name: str, device: str) -> Outcome:
@@ -54,7 +46,7 @@ def _run(options: argparse.Namespace) -> int:
     names = options.model or trial_names(packs)
     passed = 0
     verdicts = run_cases(
-        [_Named(name) for name in names],
+        [Named(name) for name in names],
         lambda case: judge_model(packs, case.id, options.device),
         workers=options.workers,
         limit=options.limit,

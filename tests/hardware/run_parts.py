@@ -10,7 +10,6 @@ import json
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from argosy.artifact.artifact import Artifact
 from argosy.verification import Parts, Report
 from benchmarks.models import catalog
 from tests.conformance.judge import Outcome, explain, shorten
-from tests.conformance.pool import run_cases
+from tests.conformance.pool import Named, run_cases
 from tests.hardware.pack_parts import ARTIFACT, PARTS
 from tests.hardware.packs import Packs
 
@@ -35,13 +34,6 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument("--limit", type=float, default=120.0, metavar="S", help="seconds for one model (default: 120)")
     parser.add_argument("--reports", type=Path, metavar="FOLDER", help="where the whole reports go, as JSON")
     parser.set_defaults(run=_run)
-
-
-@dataclass(frozen=True, slots=True)
-class _Named:
-    """What the pool takes for a case."""
-
-    id: str
 
 
 def judge_parts(packs: Packs, name: str, device: str, reports: Path | None = None) -> Outcome:
@@ -92,7 +84,7 @@ def _run(options: argparse.Namespace) -> int:
     names = [item.removesuffix(f"/{ARTIFACT}") for item in packs.names if item.endswith(f"/{ARTIFACT}")]
     passed = 0
     verdicts = run_cases(
-        [_Named(name) for name in names],
+        [Named(name) for name in names],
         lambda case: judge_parts(packs, case.id, options.device, options.reports),
         workers=options.workers,
         limit=options.limit,

@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from argosy.errors import EnvironmentError_
+from argosy.errors import EnvironmentError_, UsageError
 
-__all__ = ["atomic_file", "make_folder"]
+__all__ = ["atomic_file", "check_unused", "make_folder"]
 
 _BUFFER: Final = 1 << 16
 """Larger pieces go to the file as they are, without another copy."""
@@ -66,6 +66,12 @@ def make_folder(path: Path) -> None:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise EnvironmentError_(f"can't make the folder: {error.strerror}", where=str(path)) from error
+
+
+def check_unused(path: Path, hint: str) -> None:
+    """Raise UsageError with that hint where a folder of files can't go to `path`, because something is there."""
+    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        raise UsageError("this is there already", where=str(path), hint=hint)
 
 
 def _sync_folder(folder: Path) -> None:

@@ -49,8 +49,7 @@ class Code:
         """The outputs of a part on its inputs, compiled `without` some parts of the compiler."""
         options = replace(self.options, without=(*self.options.without, *without))
         self.compiles += 1
-        artifact = compile_program(part.program, (self.target,), options)
-        return self._session(artifact, threads).observe(part.inputs, None, number=part.number)
+        return self._outputs(compile_program(part.program, (self.target,), options), part, threads)
 
     def run_part(self, part: Cut) -> dict[str, Any]:
         """The outputs of a part, on its inputs."""
@@ -59,8 +58,7 @@ class Code:
     def run_lowered(self, part: Cut) -> dict[str, Any]:
         """The outputs of a part that has gone through the passes."""
         self.compiles += 1
-        artifact, _ = artifact_of_module(part.program, self.target, self.options)
-        return self._session(artifact, None).observe(part.inputs, None, number=part.number)
+        return self._outputs(artifact_of_module(part.program, self.target, self.options)[0], part)
 
     def lowered(self, program: Program) -> Lowered:
         """What the target makes of a program that has gone through the passes."""
@@ -79,5 +77,6 @@ class Code:
         phases, without = self.target.phases(self.options), self.options.leaves_out("rule")
         return PassManager(phases, observers=observers, without_rules=without).run(module)
 
-    def _session(self, artifact: Artifact, threads: int | None) -> Session:
-        return Session(artifact, device=self._device, threads=threads, checked=True)
+    def _outputs(self, artifact: Artifact, part: Cut, threads: int | None = None) -> dict[str, Any]:
+        session = Session(artifact, device=self._device, threads=threads, checked=True)
+        return session.observe(part.inputs, None, number=part.number)

@@ -82,19 +82,16 @@ def compare_instructions(
 
 def compile_parts(truth: Truth, code: Code) -> None:
     """Have `code` make all that `compare_instructions` runs of code that is kept."""
+    _exposed(truth, _steps(truth), code)
+    _compile_apart(truth, code)
+
+
+def _compile_apart(truth: Truth, code: Code) -> None:
+    """The instructions of a module, and of the bodies inside it."""
     steps = _steps(truth)
     _apart(truth, steps, code)
-    _exposed(truth, steps, code)
     for body in filter(None, (body_of(step, truth) for step in steps)):
         _compile_apart(body, code)
-
-
-def _compile_apart(body: Truth, code: Code) -> None:
-    """The instructions of a body, and of those inside it."""
-    steps = _steps(body)
-    _apart(body, steps, code)
-    for inner in filter(None, (body_of(step, body) for step in steps)):
-        _compile_apart(inner, code)
 
 
 def _steps(truth: Truth) -> list[Instruction]:

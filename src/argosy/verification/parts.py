@@ -17,7 +17,7 @@ from typing import Any, Final, TypeAlias
 from argosy import __version__
 from argosy.artifact.artifact import Artifact
 from argosy.artifact.artifact_writer import array_bytes
-from argosy.artifact.atomic import atomic_file, make_folder
+from argosy.artifact.atomic import atomic_file, check_unused, make_folder
 from argosy.artifact.manifest import VariantRecord
 from argosy.compiler import compile_program, load_onnx
 from argosy.errors import ArgosyError, CompileError, UsageError
@@ -127,7 +127,7 @@ class _KeptCode(Code):
                 "no code of it was saved", where=str(self._folder), hint="save the parts anew, of this artifact"
             )
         weights = _Weights(_constants(part.program), self._folder / _WEIGHTS)
-        return self._session(Artifact.open(file, weights=weights), None).run(part.inputs)
+        return self._outputs(Artifact.open(file, weights=weights), part)
 
 
 class _SavedCode(Code):
@@ -192,8 +192,7 @@ def save_parts(program: Program, artifact: Artifact, inputs: Mapping[str, Any], 
     artifact. Raises UsageError for a folder that is not empty, and where no variant takes inputs of these sizes.
     """
     place = Path(folder)
-    if place.exists() and (not place.is_dir() or any(place.iterdir())):
-        raise UsageError("this is there already", where=str(folder), hint="name another folder, new or empty")
+    check_unused(place, "name another folder, new or empty")
     truth = Truth.by_name(program.main, inputs)
     chosen = [
         variant

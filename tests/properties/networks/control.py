@@ -10,7 +10,7 @@ from onnx import NodeProto
 from argosy.ir.dtype import Array
 from tests.properties.networks.network import Network, Template, Value
 from tests.properties.networks.pointwise import clear
-from tests.properties.onnx_graphs.graph import NotDrawn
+from tests.properties.onnx_graphs.graph import NotDrawn, make_body
 
 __all__ = ["TEMPLATES"]
 
@@ -62,7 +62,7 @@ def condition(network: Network) -> None:
     names = tuple(value.name for value in twin)
     tag = network.fresh()
     then, other = (
-        network.body(_steps(network, x.name, names, f"{tag}{branch}", f"{tag}{branch}_"), [], [f"{tag}{branch}"])
+        make_body(_steps(network, x.name, names, f"{tag}{branch}", f"{tag}{branch}_"), [], [f"{tag}{branch}"])
         for branch in ("then", "else")
     )
     network.node("If", chosen, captures=[x, *twin], then_branch=then, else_branch=other)
@@ -84,7 +84,7 @@ def loop(network: Network) -> None:
     if kept:
         nodes.append(network.inner("Neg", [f"{tag}new"], f"{tag}each"))
     inputs = [(f"{tag}i", "int64", 0), (f"{tag}on", "bool", 0), (f"{tag}state", x.dtype, x.rank)]
-    body = network.body(nodes, inputs, [f"{tag}next", f"{tag}new", *([f"{tag}each"] if kept else [])])
+    body = make_body(nodes, inputs, [f"{tag}next", f"{tag}new", *([f"{tag}each"] if kept else [])])
     network.add("Loop", trips, None, x, outputs=1 + kept, captures=twin, body=body)
 
 
@@ -99,7 +99,7 @@ def scan(network: Network) -> None:
         network.inner("Identity", [f"{tag}new"], f"{tag}each"),
     ]
     inputs = [(f"{tag}state", x.dtype, x.rank - 1), (f"{tag}item", x.dtype, x.rank - 1)]
-    body = network.body(nodes, inputs, [f"{tag}new", f"{tag}each"])
+    body = make_body(nodes, inputs, [f"{tag}new", f"{tag}each"])
     backwards = network.one(None, [1])
     network.add("Scan", state, x, outputs=2, body=body, num_scan_inputs=1, scan_input_directions=backwards)
 

@@ -217,16 +217,6 @@ class Network:
         """A node of a body."""
         return helper.make_node(op, operands, [result], **attributes)
 
-    def body(
-        self, nodes: Sequence[NodeProto], inputs: Sequence[tuple[str, str, int | None]], outputs: Sequence[str]
-    ) -> Any:
-        """A subgraph: nodes, inputs with type and rank, names of outputs."""
-        entries = [
-            helper.make_tensor_value_info(name, ELEMENTS[kind], None if rank is None else [None] * rank)
-            for name, kind, rank in inputs
-        ]
-        return helper.make_graph(list(nodes), "body", entries, [onnx.ValueInfoProto(name=name) for name in outputs])
-
     def undo(self, mark: tuple[int, int]) -> None:
         """Forget the nodes and values since a `mark`."""
         del self.nodes[mark[0] :], self.values[mark[1] :]

@@ -25,7 +25,18 @@ from argosy.ir import Env
 from argosy.ir.dtype import Array
 from argosy.ir.interpreter import Interpreter
 
-__all__ = ["ELEMENTS", "Graph", "NotDrawn", "Step", "Template", "Value", "newest_opset", "run_onnxruntime", "run_ours"]
+__all__ = [
+    "ELEMENTS",
+    "Graph",
+    "NotDrawn",
+    "Step",
+    "Template",
+    "Value",
+    "make_body",
+    "newest_opset",
+    "run_onnxruntime",
+    "run_ours",
+]
 
 Template = Callable[["Graph", str], None]
 IR_VERSION: Final = 10
@@ -220,16 +231,6 @@ class Graph:
         self.values += made
         return made
 
-    def body(
-        self, nodes: Sequence[NodeProto], inputs: Sequence[tuple[str, str, int | None]], outputs: Sequence[str]
-    ) -> Any:
-        """A subgraph: nodes, inputs with type and rank, names of outputs."""
-        entries = [
-            helper.make_tensor_value_info(name, ELEMENTS[kind], None if rank is None else [None] * rank)
-            for name, kind, rank in inputs
-        ]
-        return helper.make_graph(list(nodes), "body", entries, [onnx.ValueInfoProto(name=name) for name in outputs])
-
     def model(self) -> ModelProto:
         """The whole graph: every output of a node that no other one reads is an output; some dims are dynamic."""
         read = {name for node in self.nodes for name in node.input}
@@ -291,6 +292,17 @@ def _options() -> Any:
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 4
     return options
+
+
+def make_body(
+    nodes: Sequence[NodeProto], inputs: Sequence[tuple[str, str, int | None]], outputs: Sequence[str]
+) -> onnx.GraphProto:
+    """A subgraph: nodes, inputs with type and rank, names of outputs."""
+    entries = [
+        helper.make_tensor_value_info(name, ELEMENTS[kind], None if rank is None else [None] * rank)
+        for name, kind, rank in inputs
+    ]
+    return helper.make_graph(list(nodes), "body", entries, [onnx.ValueInfoProto(name=name) for name in outputs])
 
 
 def run_onnxruntime(model: ModelProto, feeds: dict[str, Any]) -> tuple[list[Any] | None, str]:

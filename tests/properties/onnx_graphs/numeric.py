@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 from onnx import helper
 
-from tests.properties.onnx_graphs.graph import Graph, NotDrawn, Template, Value
+from tests.properties.onnx_graphs.graph import Graph, NotDrawn, Template, Value, make_body
 from tests.properties.onnx_graphs.shapes import axis_of
 
 __all__ = ["TEMPLATES"]
@@ -314,7 +314,7 @@ def conditional(graph: Graph, op: str) -> None:
     condition = graph.new(np.array(graph.flag()), constant=False)
     first = helper.make_node("Relu", [x.name], ["then_"])
     second = helper.make_node(graph.one("Neg", "Abs"), [x.name], ["else_"])
-    branches = {"then_branch": graph.body([first], [], ["then_"]), "else_branch": graph.body([second], [], ["else_"])}
+    branches = {"then_branch": make_body([first], [], ["then_"]), "else_branch": make_body([second], [], ["else_"])}
     graph.node(op, condition, captures=[x], **branches)
 
 
@@ -329,7 +329,7 @@ def loop(graph: Graph, op: str) -> None:
         helper.make_node("Identity", ["state"], ["each"]),
     ]
     inputs = [("i", "int64", 0), ("on", "bool", 0), ("state", "float32", x.rank)]
-    body = graph.body(nodes, inputs, ["next", "new", "each"])
+    body = make_body(nodes, inputs, ["next", "new", "each"])
     graph.node(op, trips, go, x, outputs=2, captures=[x], body=body)
 
 
@@ -339,7 +339,7 @@ def scan(graph: Graph, op: str) -> None:
     x = graph.pick("float32", ranks=(2,))
     state = graph.tensor("float32", x.shape[1:])
     nodes = [helper.make_node("Add", ["state", "item"], ["new"]), helper.make_node("Neg", ["state"], ["each"])]
-    body = graph.body(nodes, [("state", "float32", 1), ("item", "float32", 1)], ["new", "each"])
+    body = make_body(nodes, [("state", "float32", 1), ("item", "float32", 1)], ["new", "each"])
     backwards = graph.one(None, [1])
     graph.node(op, state, x, outputs=2, body=body, num_scan_inputs=1, scan_input_directions=backwards)
 

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from argosy.artifact.atomic import atomic_file, make_folder
+from argosy.artifact.atomic import atomic_file, check_unused, make_folder
 from argosy.debugging.reduction.outcome import Kind
-from argosy.errors import UsageError
 from argosy.inputs import write_npz
 
 if TYPE_CHECKING:
@@ -89,11 +88,7 @@ class Reduced:
 
 def check_folder(folder: str | Path) -> None:
     """Raise UsageError where files of a reduction can't go to `folder`, because something is there."""
-    place = Path(folder)
-    if place.exists() and (not place.is_dir() or any(place.iterdir())):
-        raise UsageError(
-            "this is there already", where=str(folder), hint="-o FOLDER names another folder, new or empty"
-        )
+    check_unused(Path(folder), "-o FOLDER names another folder, new or empty")
 
 
 def _told(value: Any) -> str:
