@@ -32,6 +32,18 @@ def test_there_and_back(call: Call, compiled: Path, tmp_path: Path) -> None:
     assert answer.code == 0
     assert "[3, 4]" in answer.out, "the sizes that were asked for when they were saved"
     assert "instructions compared: 0 differ alone" in answer.out
+    assert "could not be run" not in answer.out
+
+
+def test_a_model_that_is_compiled_for_its_parts(call: Call, model: Path, tmp_path: Path) -> None:
+    """Its dims are bound, in the artifact too that is made of it with the same options."""
+    folder, bound = tmp_path / "parts", tmp_path / "bound.argosy"
+    asked = ("--arch", "x86-64-v2", "--dim", "N=3")
+    assert call("verify", model, *asked, "--save-parts", folder).code == 0
+    assert call("compile", model, *asked, "-o", bound).code == 0
+    answer = call("verify", bound, "--device", "cpu", "--per-instruction", "--parts", folder)
+    assert answer.code == 0
+    assert "could not be run" not in answer.out
 
 
 def test_as_json(call: Call, compiled: Path, tmp_path: Path) -> None:
@@ -51,6 +63,7 @@ def test_a_wrong_artifact_is_found_wrong(call: Call, model: Path, tmp_path: Path
     answer = call("verify", model, wrong, "--device", "cpu", "--per-instruction", "--parts", tmp_path / "parts")
     assert answer.code == 1
     assert "0 differ alone" in answer.out
+    assert "could not be run" not in answer.out
 
 
 @pytest.mark.parametrize(
@@ -60,6 +73,7 @@ def test_a_wrong_artifact_is_found_wrong(call: Call, model: Path, tmp_path: Path
         (("--parts", "p", "--per-instruction", "--bisect"), "both given"),
         (("--parts", "p", "--per-instruction", "--seed", "3"), "has its own"),
         (("--parts", "p", "--per-instruction", "--dim", "N=2"), "has its own"),
+        (("--parts", "p", "--per-instruction", "--batch", "2"), "has its own"),
         (("--parts", "p", "--per-instruction", "--cases", "2"), "has its own"),
         (("--save-parts", "p", "--parts", "p", "--per-instruction"), "both given"),
         (("--save-parts", "p", "--bisect"), "both given"),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from argosy.cli.console import Console
 from argosy.cli.options.inputs import input_request
+from argosy.cli.options.model import dimensions
 from argosy.cli.progress import progress
 from argosy.errors import UsageError
 
@@ -21,6 +22,7 @@ __all__ = ["check_parts_options", "save_parts"]
 def check_parts_options(arguments: argparse.Namespace) -> None:
     """Raise UsageError for options that don't go together with those of parts."""
     from argosy.inputs import InputRequest
+    from argosy.options import Dimensions
 
     if arguments.save_parts is not None:
         for name in ("parts", "bisect"):
@@ -32,7 +34,8 @@ def check_parts_options(arguments: argparse.Namespace) -> None:
         raise UsageError("--parts is given, and not --per-instruction", hint="add --per-instruction")
     if arguments.bisect:
         raise UsageError("--parts and --bisect are both given", hint="bisecting compiles: leave one of both out")
-    if input_request(arguments) != InputRequest() or arguments.dim or arguments.cases not in (None, 1):
+    asked = input_request(arguments) != InputRequest() or dimensions(arguments) != Dimensions()
+    if asked or arguments.cases not in (None, 1):
         raise UsageError(
             "inputs are asked for, and --parts has its own", hint="give the options of inputs with --save-parts"
         )

@@ -65,11 +65,11 @@ def open_artifact(path: str, *, weights: str | None = None) -> Artifact:
     return Artifact.open(path, weights=weights)
 
 
-def program_of(path: str, arguments: argparse.Namespace, console: Console) -> Program:
-    """The program in a model, artifact or text file, with dims as the model options ask."""
+def program_of(path: str, arguments: argparse.Namespace, console: Console, *, bound: bool = True) -> Program:
+    """The program in a model, artifact or text file, with dims as the model options ask; as it is, if not `bound`."""
     from argosy.compiler import load_onnx
 
-    dims = dimensions(arguments)
+    dims = dimensions(arguments) if bound else None
     kind = kind_of(path)
     with progress(console, f"reading {path}"):
         if kind == "artifact":

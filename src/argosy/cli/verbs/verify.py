@@ -82,7 +82,8 @@ def verify_model(arguments: argparse.Namespace, console: Console) -> int:
     held = arguments.artifact or arguments.artifact_option
     if held is None and kind_of(arguments.file) == "artifact":
         held = arguments.file
-    program = program_of(arguments.file, arguments, console)
+    # Parts are run where no dim is asked for: of an artifact, which was compiled before, dims only choose the inputs.
+    program = program_of(arguments.file, arguments, console, bound=held is None or arguments.save_parts is None)
     if held is not None:
         refuse_compile_options(held, arguments)
         artifact = open_artifact(held, weights=arguments.weights)
